@@ -82,6 +82,12 @@ class TierConf:
     :param pin_classes: names or ids, with ``,`` between
     :param pin_idle_seconds: after so long without use a version loses its pin;
         0 is never
+    :param classify: read uploads whose rule says ``classify = auto``
+    :param classify_after_seconds: from an upload to the read
+    :param classify_next_seconds: after which the node of the next replica
+        reads an upload that has no classes yet
+    :param classify_seconds: after which the child that reads is killed
+    :param classify_memory_bytes: that it may allocate
     """
 
     engine: str = 'file'
@@ -108,6 +114,11 @@ class TierConf:
     pin_types: str = ''
     pin_classes: str = ''
     pin_idle_seconds: float = 0.0
+    classify: bool = False
+    classify_after_seconds: float = 5.0
+    classify_next_seconds: float = 900.0
+    classify_seconds: float = 20.0
+    classify_memory_bytes: int = limits.DEFAULT_CLASSIFY_BYTES
 
 
 @dataclass(frozen=True)

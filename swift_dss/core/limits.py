@@ -151,6 +151,9 @@ MAX_CLOCK_SKEW_SECONDS = 600.0
 #: Larger objects get an S3 object of their own.
 DEFAULT_BUNDLE_MEMBER_BYTES = 1024 * 1024
 
+#: Memory that a child may allocate that reads one upload to class it.
+DEFAULT_CLASSIFY_BYTES = 512 * 1024 * 1024
+
 #: Largest version that the pin rule keeps on the SSD by default.
 DEFAULT_PIN_LARGEST_BYTES = 1024 * 1024
 

@@ -47,6 +47,8 @@ class Rule:
     :param max_bytes: greatest size, if ``by_size``
     :param by_size: whether the size counts; an upload of unknown size
         (chunked) never matches then
+    :param auto_class: class of the bytes that open the file, which a storage
+        node finds after the upload; None: it does not look
     """
 
     name: str
@@ -61,6 +63,7 @@ class Rule:
     accounts: Tuple[Glob, ...] = ()
     containers: Tuple[Glob, ...] = ()
     headers: Tuple[HeaderCondition, ...] = ()
+    auto_class: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -169,16 +172,20 @@ class Rules:
 
     :ivar index: finds the rules that a request may match
     :ivar look_at_headers: whether a rule has a condition on request headers
+    :ivar has_auto: whether a rule has an ``auto_class``
     """
 
     rules: Tuple[Rule, ...] = ()
     index: RuleIndex = field(init=False, repr=False, compare=False)
     look_at_headers: bool = field(init=False, repr=False, compare=False)
+    has_auto: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 'index', RuleIndex(self.rules))
         object.__setattr__(self, 'look_at_headers', any(
             rule.headers for rule in self.rules))
+        object.__setattr__(self, 'has_auto', any(
+            rule.auto_class is not None for rule in self.rules))
 
 
 def _values(facts: RequestFacts) -> Dict[str, str]:

@@ -57,7 +57,8 @@ class DssDiskFileBase(BaseDiskFile):
     #: The POST that this diskfile was made for; set by the controller.
     dss_post: Optional[posts.Post] = None
     #: Set by a writer that has put a version.
-    dss_written: Optional[Tuple[VersionId, int, ClassMap, str]] = None
+    dss_written: Optional[Tuple[
+        VersionId, int, ClassMap, str, Optional[int]]] = None
     #: The received record of a version that S3 has; set before the writer is
     #: built.
     dss_arriving: Optional[Arriving] = None
@@ -232,11 +233,11 @@ class DssDiskFileBase(BaseDiskFile):
         """Tell the daemon of the version that was just committed."""
         if self.dss_written is None:
             return
-        version, size, class_map, name = self.dss_written
+        version, size, class_map, name, auto = self.dss_written
         self._record('PUT', version, size, class_map)
         self._send(Event(EventKind.PUT, version, self.dss_partition, size,
                          classmap.encode(class_map), at=time.time(),
-                         name=name))
+                         name=name, auto=auto))
 
     def dss_note_read(self, source: VersionBytes, offset: int,
                       length: int) -> None:

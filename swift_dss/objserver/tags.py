@@ -13,6 +13,7 @@ import functools
 from typing import Any, Mapping, Optional
 
 from swift_dss.core.errors import BadClassInput
+from swift_dss.core.limits import CLASS_ID_MAX
 from swift_dss.core.residency import Tier, tier_text
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.strategy.fragments import fragment_map
@@ -60,6 +61,18 @@ def of_metadata(metadata: Mapping[str, str], logger: Any) -> ClassMap:
             if class_map is not None:
                 return class_map
     return UNCLASSIFIED_MAP
+
+
+def auto_of(metadata: Mapping[str, str]) -> Optional[int]:
+    """The class of the bytes that open the file, if the node is to find
+    them; None if it is not, or the metadata says no class.
+
+    :param metadata: of a PUT: names in title case
+    """
+    text = metadata.get(names.SYSMETA_AUTO, '')
+    if not text.isdigit() or int(text) > CLASS_ID_MAX:
+        return None
+    return int(text)
 
 
 def for_fragment(class_map: ClassMap, storage_policy: Any,

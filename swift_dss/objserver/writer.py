@@ -47,6 +47,7 @@ from swift_dss.io.pools import Job
 from swift_dss.io.sums import blocks
 from swift_dss.io.sums.blocks import Summer
 from swift_dss.io.sums.hashing import Hasher, Stream
+from swift_dss.objserver import tags
 
 #: As numbers: a flag's "&" takes a microsecond, its ``value`` half of that.
 _SSD_BIT, _HDD_BIT = Tier.SSD.value, Tier.HDD.value
@@ -325,7 +326,7 @@ class DssWriterBase(BaseDiskFileWriter):
             raise
         self._diskfile.dss_written = (
             version, self._upload_size, self._class_map,
-            self._name if tiers == _SSD_BIT else '')
+            self._name if tiers == _SSD_BIT else '', tags.auto_of(metadata))
         for bit, name in ((_SSD_BIT, 'ssd'), (_HDD_BIT, 'hdd')):
             if tiers & bit:
                 self.logger.increment('dss.placed.%s' % name)

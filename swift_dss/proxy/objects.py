@@ -33,7 +33,8 @@ from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.trusted import COPIERS, Carried, env_key, set_headers
 from swift_dss.proxy.wsgi import App, Body, Start
-from swift_dss.strategy.classify import check_allowed, classify
+from swift_dss.strategy.classify import (
+    auto_class, check_allowed, classify)
 from swift_dss.wire import classmap, names
 
 
@@ -219,8 +220,11 @@ class Objects:
             else:
                 default = default_class(self._app, request)
         env, _, target, state = request
-        return classify(incoming.facts(env, target, state, size, asked,
-                                       default), state.rules)
+        facts = incoming.facts(env, target, state, size, asked, default)
+        hot = auto_class(facts, state.rules)
+        if hot is not None and not incoming.is_manifest_put(env):
+            set_headers(env, {names.SYSMETA_AUTO: str(hot)})
+        return classify(facts, state.rules)
 
     def _inherited(self, request: ProxyRequest,
                    carried: Optional[Carried]) -> Optional[ClassMap]:

@@ -33,6 +33,20 @@ def classify(facts: RequestFacts, rules: Rules) -> ClassMap:
     return ClassMap.from_spans(facts.ranges, rest)
 
 
+def auto_class(facts: RequestFacts, rules: Rules) -> Optional[int]:
+    """The class that a storage node is to give the bytes that open the
+    file, after the upload; None if it is not to look.
+
+    A request that names a class, of the object or of ranges, is left as its
+    client wishes.
+    """
+    if not rules.has_auto or facts.class_map is not None or facts.ranges \
+            or facts.object_class is not None:
+        return None
+    rule = first_match(facts, rules)
+    return None if rule is None else rule.auto_class
+
+
 def first_match(facts: RequestFacts, rules: Rules) -> Optional[Rule]:
     """The rule that decides for ``facts``, or None."""
     for rule in rules.index.candidates(facts):

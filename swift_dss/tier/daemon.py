@@ -73,6 +73,7 @@ class Daemon:
             node.gateway.start()
             self.upkeep.start_scrubs(node.gateway)
         node.prefetcher.start()
+        node.classifier.start()
         node.intake.start(node.ledger)
         self._fetch.start()
         self._admin.start()
@@ -98,6 +99,7 @@ class Daemon:
         node.intake.stop()
         steps.reached('stop.heard')
         node.prefetcher.stop()
+        node.classifier.stop()
         node.keepers.stop()
         if node.gateway is not None:
             node.gateway.stop()

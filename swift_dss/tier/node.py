@@ -19,6 +19,9 @@ from swift_dss.gateway.peers.ranks import Ranks
 from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import carriers
+from swift_dss.tier.classify.telling import Teller
+from swift_dss.tier.classify.worker import FILE as CLASSIFY_FILE
+from swift_dss.tier.classify.worker import Classifier
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.hear.intake import Intake
 from swift_dss.tier.hear.ledger import Ledger
@@ -62,6 +65,7 @@ class Node:
     due: Due
     relocator: Relocator
     space: SpaceWatch
+    classifier: Classifier
     block: BlockView
     started_at: float = field(default_factory=time.time)
 
@@ -133,10 +137,13 @@ def _around(in_force: InForce, index: Index, due: Due,
             is_sound=functools.partial(verify.is_sound, local)), metrics)
     local.put_aside_if = asides.put_aside
     ledger = Ledger(local, departures, keepers, gateway, metrics)
+    classifier = Classifier(os.path.join(conf.state_dir, CLASSIFY_FILE),
+                            local, Teller(ranks), metrics)
+    ledger.on_put = classifier.heard
     return Node(
         in_force, metrics, index, devices, ours, local, gateway, departures,
         keepers, ledger, intake, prefetcher,
         Sweeper(local, ledger, keepers, due, stopping, metrics), due,
         Relocator(local, gateway, metrics, stopping),
-        SpaceWatch(in_force, gateway, metrics),
+        SpaceWatch(in_force, gateway, metrics), classifier,
         BlockView(conf.run_dir, conf.class_table, logger))

@@ -53,6 +53,7 @@ def status(node: Node) -> Dict[str, Any]:
         'devices': devices, 'classes': classes,
         'gateway': node.gateway.status() if node.gateway else None,
         'prefetch': node.prefetcher.status(),
+        'classify': node.classifier.status(),
         'link': node.gateway.throughput.status()
         if node.gateway else None,
         'admissions': admitted.tally(conf.run_dir),

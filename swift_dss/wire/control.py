@@ -20,7 +20,8 @@ from math import isfinite
 from typing import Any, Dict, List, Optional
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.limits import MAX_EVENT_BYTES, MAX_READER_CHARS
+from swift_dss.core.limits import (
+    CLASS_ID_MAX, MAX_EVENT_BYTES, MAX_READER_CHARS)
 from swift_dss.core.version import VersionId
 from swift_dss.wire.jsonfields import Fields
 
@@ -70,6 +71,8 @@ class Event:
     :param client: a word for the reader; '' if unknown
     :param name: ``/account/container/object`` of a PUT whose bytes are all on
         the SSD and nowhere else; else ''
+    :param auto: of a PUT whose rule says ``classify = auto``: the class of the
+        bytes that open the file; else None
     """
 
     kind: EventKind
@@ -84,6 +87,7 @@ class Event:
     manifest: bool = False
     client: str = ''
     name: str = ''
+    auto: Optional[int] = None
 
 
 def encode_event(event: Event) -> bytes:
@@ -95,7 +99,7 @@ def encode_event(event: Event) -> bytes:
         raw = _encode(
             event.kind.value, event.version, event.partition, event.size,
             map_text, event.offset, event.length, event.tier_bits, event.at,
-            event.manifest, event.client, name)
+            event.manifest, event.client, name, event.auto)
         if len(raw) <= MAX_EVENT_BYTES or not map_text:
             return raw
         map_text = name = ''
@@ -107,23 +111,25 @@ def encode_read(version: VersionId, partition: str, size: int, offset: int,
     """The same bytes as :func:`encode_event` of a READ, without the event
     object: every GET sends one."""
     return _encode('read', version, partition, size, '', offset, length,
-                   tier_bits, at, manifest, client, '')
+                   tier_bits, at, manifest, client, '', None)
 
 
 def _encode(kind: str, version: VersionId, partition: str, size: int,
             map_text: str, offset: int, length: int, tier_bits: int,
-            at: float, manifest: bool, client: str, name: str) -> bytes:
+            at: float, manifest: bool, client: str, name: str,
+            auto: Optional[int]) -> bytes:
     """A JSON object, at a fraction of what an encoder takes."""
     frag = version.frag_index
     return ('{"k":"%s","d":%s,"p":%d,"h":%s,"t":%s,"f":%s,"n":%s,"s":%d,'
-            '"m":%s,"o":%d,"l":%d,"r":%d,"a":%r%s%s%s}' % (
+            '"m":%s,"o":%d,"l":%d,"r":%d,"a":%r%s%s%s%s}' % (
                 kind, _quoted(version.device), version.policy,
                 _quoted(version.object_hash), _quoted(version.timestamp),
                 'null' if frag is None else frag, _quoted(partition), size,
                 _quoted(map_text), offset, length, tier_bits, at,
                 ',"x":true' if manifest else '',
                 ',"c":' + _quoted(client) if client else '',
-                ',"w":' + _quoted(name) if name else '')).encode('ascii')
+                ',"w":' + _quoted(name) if name else '',
+                '' if auto is None else ',"u":%d' % auto)).encode('ascii')
 
 
 def urgent(raw: bytes) -> bytes:
@@ -159,6 +165,7 @@ def plain_event(raw: bytes) -> Optional[Event]:
         wholes = said['p'], said['s'], said['o'], said['l'], said['r']
         map_text, manifest = said['m'], said.get('x', False)
         client, name = said.get('c', ''), said.get('w', '')
+        auto = said.get('u')
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
     if type(map_text) is not str or type(manifest) is not bool or \
@@ -167,7 +174,8 @@ def plain_event(raw: bytes) -> Optional[Event]:
         return None
     if type(client) is not str or len(client) > MAX_READER_CHARS:
         return None
-    if type(name) is not str:
+    if type(name) is not str or auto is not None and (
+            type(auto) is not int or not 0 <= auto <= CLASS_ID_MAX):
         return None
     for part in names:
         if type(part) is not str or not _is_plain(part):
@@ -178,7 +186,7 @@ def plain_event(raw: bytes) -> Optional[Event]:
     return Event(
         kind, VersionId(said['d'], said['p'], said['h'], said['t'], frag),
         said['n'], said['s'], map_text, said['o'], said['l'], said['r'], at,
-        manifest, client, name)
+        manifest, client, name, auto)
 
 
 def checked_event(raw: bytes) -> Event:
@@ -192,7 +200,13 @@ def checked_event(raw: bytes) -> Event:
         fields.whole('s'), fields.text('m'), fields.whole('o'),
         fields.whole('l'), fields.whole('r'), fields.number('a'),
         fields.flag('x', False), _reader(fields, 'event: c'),
-        fields.text('w', ''))
+        fields.text('w', ''), _class_of(fields.whole_or_none('u')))
+
+
+def _class_of(auto: Optional[int]) -> Optional[int]:
+    if auto is not None and auto > CLASS_ID_MAX:
+        raise DamagedRecord('event: u is %d, and no class' % auto)
+    return auto
 
 
 def _reader(fields: Fields, where: str) -> str:

@@ -79,6 +79,9 @@ BACKEND_ASK_AFTER = 'X-Backend-Dss-Ask-After'
 # Stored with the object. A PUT sets sysmeta, which survives POSTs; POSTs set
 # transient sysmeta, which wins where present.
 SYSMETA_MAP = 'X-Object-Sysmeta-Dss-Map'
+#: With a PUT whose rule says ``classify = auto``: the id of the class of the
+#: bytes that open the file. A node finds them after the upload.
+SYSMETA_AUTO = 'X-Object-Sysmeta-Dss-Auto'
 TRANSIENT_MAP = 'X-Object-Transient-Sysmeta-Dss-Map'
 #: When the class map beside it was set, and when all other metadata was
 #: (``wire.registers``). A POST that says the latter is ``NEVER`` only sets

@@ -21,6 +21,7 @@ def status(answer: Dict[str, Any]) -> str:
         parts.append(_link(answer['link']))
     parts += ['warning: ' + text for text in answer['space']['warnings']]
     parts.append(_prefetch(answer.get('prefetch') or {}))
+    parts.append(_classify(answer.get('classify') or {}))
     return '\n\n'.join(part for part in parts if part)
 
 
@@ -129,6 +130,16 @@ def _prefetch(state: Dict[str, Any]) -> str:
         ('PREFETCHED', 'PARTS>', 'BYTES>', 'DOLLARS>'),
         [(text, state[key + '_pieces'], size(state[key + '_bytes']),
           '%.6f' % state[key + '_dollars']) for key, text in _FATES])
+
+
+def _classify(state: Dict[str, Any]) -> str:
+    outcomes = state.get('outcomes') or {}
+    if not state or not (state['on'] or outcomes):
+        return ''
+    return 'classify = auto %s: %d waiting%s' % (
+        'on' if state['on'] else 'off', state['waiting'], ''.join(
+            '; %s %d' % (name.replace('_', ' '), count)
+            for name, count in sorted(outcomes.items())))
 
 
 def _link(link: Dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import contextlib
 import functools
 from collections import OrderedDict
 from typing import (
-    Dict, Iterable, List, Mapping, Optional, Sequence, Set)
+    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
@@ -65,6 +65,8 @@ class Ledger:
         self._logger = metrics.logger
         #: Where the last read of a version ended.
         self._ends: OrderedDict[VersionId, int] = OrderedDict()
+        #: Hears of each upload; MUST be cheap, and never raise.
+        self.on_put: Callable[[Event], None] = lambda event: None
 
     def hear(self, batch: List[Event]) -> None:
         """Apply events, and tell all that depend on them. Never raises: one
@@ -240,6 +242,7 @@ class Ledger:
         """Describe new versions from their files, as far as they exist."""
         rows: List[VersionRow] = []
         for event in puts:
+            self.on_put(event)
             version = event.version
             try:
                 rows.append(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Optional
+from typing import List, Optional, Tuple
 
 from swift_dss.core.errors import TierUnavailable, VersionGone
-from swift_dss.core.residency import Tier
+from swift_dss.core.residency import Extent, Tier
 from swift_dss.gateway.ports import LocalReader
 from swift_dss.io.switch import LiveVersion, Opened
 
@@ -55,15 +55,7 @@ class Reader(LocalReader):
         """See :meth:`LocalReader.read`."""
         pieces = []
         for extent in self.residency.split(offset, length):
-            if extent.tiers & Tier.SSD:
-                fd = self.live.fd
-            elif not extent.tiers & Tier.HDD:
-                raise VersionGone('bytes %d-%d are only remote'
-                                  % (extent.offset, extent.end))
-            elif self._capacity_fd is None:
-                raise self._missing
-            else:
-                fd = self._capacity_fd
+            fd = self._file_of(extent)
             with DISK_ERRORS:
                 piece = os.pread(fd, extent.length, extent.offset)
             if len(piece) != extent.length:
@@ -71,6 +63,27 @@ class Reader(LocalReader):
                                       % (extent.offset + len(piece)))
             pieces.append(piece)
         return b''.join(pieces)
+
+    def files(self) -> List[Tuple[int, int, int]]:
+        """Where all bytes are: offset, bytes, number of the open file, which
+        has them at the same offset.
+
+        :raises VersionGone: some are only remote
+        :raises TierUnavailable: some are on an HDD that is not there
+        """
+        return [(extent.offset, extent.length, self._file_of(extent))
+                for extent in self.residency.split(
+                    0, self.residency.content_length)]
+
+    def _file_of(self, extent: Extent) -> int:
+        if extent.tiers & Tier.SSD:
+            return self.live.fd
+        if not extent.tiers & Tier.HDD:
+            raise VersionGone('bytes %d-%d are only remote'
+                              % (extent.offset, extent.end))
+        if self._capacity_fd is None:
+            raise self._missing
+        return self._capacity_fd
 
     def close(self) -> None:
         """See :meth:`LocalReader.close`."""

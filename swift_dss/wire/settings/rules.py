@@ -5,6 +5,9 @@ first whose conditions all hold decides. Options:
 
 =============  ==========================================================
 class          id 0..31 or a name of the class table (must be given)
+classify       ``auto``: a storage node finds the bytes that open the file,
+               after the upload; needs ``hot``
+hot            class of these bytes
 content_type   patterns of the media type
 name           patterns of the object's name
 name_regex     regular expression for the whole of the object's name
@@ -48,8 +51,8 @@ _BETWEEN = re.compile(r'^%s\s*-\s*%s$' % (_NUMBER, _NUMBER),
 _PATTERNS = {'content_type': 'content_types', 'name': 'names',
              'user': 'users', 'account': 'accounts',
              'container': 'containers'}
-_OPTIONS = ('class', 'content_type', 'name', 'name_regex', 'size', 'user',
-            'account', 'container', 'header')
+_OPTIONS = ('class', 'classify', 'hot', 'content_type', 'name', 'name_regex',
+            'size', 'user', 'account', 'container', 'header')
 
 
 def parse(text: str, table: ClassTable,
@@ -114,6 +117,9 @@ def _rule(section: str, options: Dict[str, str], table: ClassTable,
             raise BadConfig('%s: %s' % (where, err)) from None
         except BadClassInput as err:
             raise BadConfig('%s: %s' % (where, err.reason)) from None
+    if ('classify' in options) != ('hot' in options):
+        raise BadConfig('%s: "classify = auto" and "hot" need each other'
+                        % _where(source, section, '', lines))
     return rule
 
 
@@ -121,6 +127,12 @@ def _with(rule: Rule, option: str, text: str, table: ClassTable) -> Rule:
     """``rule`` with one more option; ValueError names the error."""
     if option == 'class':
         return replace(rule, class_id=parse_object_class(text, table))
+    if option == 'hot':
+        return replace(rule, auto_class=parse_object_class(text, table))
+    if option == 'classify':
+        if text != 'auto':
+            raise ValueError('%r is not auto' % text[:64])
+        return rule
     if option == 'size':
         least, most = parse_size_condition(text)
         return replace(rule, by_size=True, min_bytes=least, max_bytes=most)

@@ -565,3 +565,45 @@ def test_a_map_that_fits_says_no_count(dss, swift):
     # No byte is beyond the object's end.
     swift.objects[OBJECT] = (b'', swift.objects[OBJECT][1])
     assert call(dss, 'HEAD').headers[names.OBJECT_CLASS] == '3'
+
+
+@pytest.fixture
+def auto(swift, conf):
+    """Of jpg files, a node is to find the bytes that open them."""
+    with open(conf['rules_file'], 'w') as out:
+        out.write('[rule:jpg]\nclass = silver\nname = *.jpg\n'
+                  'classify = auto\nhot = gold\n')
+    return DssMiddleware(swift, conf, FakeLogger())
+
+
+def sent_auto(swift):
+    return swift.requests[-1][2].get(names.SYSMETA_AUTO)
+
+
+def test_an_upload_tells_its_node_which_class_the_hot_bytes_get(auto, swift):
+    assert call(auto, 'PUT', '/v1/a/c/x.jpg', body=BODY).status_int == 201
+    assert sent_auto(swift) == '25'
+    assert swift.requests[-1][2][names.SYSMETA_MAP]
+    assert call(auto, 'PUT', '/v1/a/c/x.gif', body=BODY).status_int == 201
+    assert sent_auto(swift) is None
+
+
+@pytest.mark.parametrize('headers', [
+    {'X-DSS-Object-Class': '25'}, {'X-DSS-Object-Class': '0'},
+    {'X-DSS-Range-Class': '0-1-25'}, {'X-Object-Meta-Dss-Class': '26'}])
+def test_a_class_that_the_client_gives_wins_over_auto(auto, swift, headers):
+    assert call(auto, 'PUT', '/v1/a/c/x.jpg', body=BODY,
+                headers=headers).status_int == 201
+    assert sent_auto(swift) is None
+
+
+def test_no_client_asks_a_node_itself(auto, swift):
+    call(auto, 'PUT', '/v1/a/c/x.gif', body=BODY,
+         headers={names.SYSMETA_AUTO: '25'})
+    assert sent_auto(swift) is None
+
+
+def test_a_manifest_has_no_bytes_that_a_node_could_read(auto, swift):
+    call(auto, 'PUT', '/v1/a/c/x.jpg', body=b'',
+         headers={'X-Object-Manifest': 'c/segments'})
+    assert sent_auto(swift) is None

@@ -14,7 +14,7 @@ from swift_dss.core.rules import (
     HeaderCondition, RequestFacts, Rule, Rules)
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap, Span
 from swift_dss.strategy.classify import (
-    check_allowed, classify, first_match, matches)
+    auto_class, check_allowed, classify, first_match, matches)
 
 RULES = Rules((Rule('jpg', 5, names=(Glob.of('*.jpg'),)),))
 
@@ -122,3 +122,24 @@ def test_precedence_is_a_total_order(asked, ruled, contained, has_asked,
     wanted = asked if has_asked else ruled if has_rule else \
         contained if has_container else 0
     assert classify(facts, rules) == ClassMap.uniform(wanted)
+
+
+AUTO = Rules((Rule('jpg', 5, names=(Glob.of('*.jpg'),), auto_class=9),
+              Rule('all', 3)))
+
+
+@pytest.mark.parametrize('facts, hot', [
+    (RequestFacts(obj='a.jpg'), 9),
+    (RequestFacts(obj='a.jpg', container_class=7), 9),
+    (RequestFacts(obj='a.gif'), None),
+    (RequestFacts(obj='a.jpg', object_class=0), None),
+    (RequestFacts(obj='a.jpg', object_class=7), None),
+    (RequestFacts(obj='a.jpg', ranges=(Span(0, 1, 7),)), None),
+    (RequestFacts(obj='a.jpg', class_map=ClassMap.uniform(0)), None)])
+def test_a_node_looks_only_where_the_client_names_no_class(facts, hot):
+    assert auto_class(facts, AUTO) == hot
+
+
+def test_rules_without_auto_are_not_tried_for_it():
+    assert not RULES.has_auto
+    assert auto_class(RequestFacts(obj='a.jpg'), RULES) is None

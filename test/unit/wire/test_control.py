@@ -14,10 +14,10 @@ from swift_dss.wire.control import Event, EventKind, encode_event
 
 EVENT = Event(EventKind.PUT, VersionId('sda', 0, 'ab' * 16,
                                        '1700000000.00000', 2),
-              '37', 8192, '5', 0, 4096, 1, 1700000000.5, True)
-VALUES = (None, True, 0, 1, -1, 1.5, float('nan'), float('inf'), 1 << 70, '',
-          '.', '..', 'a.b', 'a/b', 'a\0b', 'é', '\ud800', 'put', 'read',
-          'other', [], {}, ['put'])
+              '37', 8192, '5', 0, 4096, 1, 1700000000.5, True, auto=9)
+VALUES = (None, True, 0, 1, 31, 32, -1, 1.5, float('nan'), float('inf'),
+          1 << 70, '', '.', '..', 'a.b', 'a/b', 'a\0b', 'é', '\ud800', 'put',
+          'read', 'other', [], {}, ['put'])
 
 
 def careful(raw):
@@ -47,9 +47,10 @@ def test_both_ways_say_the_same_of_any_value(name):
         assert event is None or event == careful(raw), value
     raw = json.dumps({key: value for key, value in said.items()
                       if key != name}).encode()
-    # Only of manifests is it said that they are.
+    # Only of manifests is it said that they are, and of uploads that a node
+    # is to classify which class it gives.
     assert control.plain_event(raw) == (
-        careful(raw) if name == 'x' else None)
+        careful(raw) if name in ('x', 'u') else None)
 
 
 @pytest.mark.parametrize('raw', [

@@ -134,3 +134,20 @@ def test_the_distribution_of_the_paper(name, media, size, wanted):
     facts = RequestFacts(obj=name, content_type=media, size=size)
     assert first_match(facts, parsed) is not None
     assert table.name_of(classify(facts, parsed).rest) == wanted
+
+
+def test_a_rule_may_have_a_node_find_the_hot_bytes():
+    rule = only('classify = auto\nhot = 7\nname = *.parquet')
+    assert (rule.class_id, rule.auto_class) == (25, 7)
+    assert only('hot = gold\nclassify = auto').auto_class == 25
+    assert only('name = *').auto_class is None
+
+
+@pytest.mark.parametrize('options, reason', [
+    ('classify = auto', 'need each other'), ('hot = 7', 'need each other'),
+    ('classify = yes\nhot = 7', "'yes' is not auto"),
+    ('classify = auto\nhot = brass', 'brass'),
+    ('classify = auto\nhot = 32', '32')])
+def test_half_of_a_rule_with_auto_is_none(options, reason):
+    with pytest.raises(BadConfig, match=reason):
+        only(options)
