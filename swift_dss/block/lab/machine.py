@@ -103,14 +103,13 @@ def run(script: str, args: Sequence[str] = (), *,
     :param virtual_time: computing costs no time, only devices and timers
         do; else the guest's clock is the machine's
     :param memory: of the guest, with what its devices hold
-    :param timeout: seconds of real time
+    :param timeout: seconds of real time, from its boot
     :param shares: folders where the guest writes to the machine
     :param sink: called with ``stdout`` or ``stderr`` and new bytes
     :returns: how it ended, also if it was killed
     :raises GuestDied: the kernel panicked, or a device or module could
         not be had
     """
-    begin = time.monotonic()
     made = [device if isinstance(device, Device) else parse_device(device)
             for device in devices]
     kernel = build.kernel(variant, say)
@@ -127,6 +126,7 @@ def run(script: str, args: Sequence[str] = (), *,
             'shares': [os.path.realpath(share) for share in shares]}
         _write_job(folder, job)
         tails = _Tails(folder, sink)
+        begin = time.monotonic()
         ended = _boot(kernel.binary, folder, virtual_time, memory,
                       (*build.BOOT_OPTIONS.get(variant, ()),
                        *kernel_options), begin + timeout, tails)
