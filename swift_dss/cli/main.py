@@ -38,6 +38,8 @@ COMMANDS = {
     'trace': ('swift_dss.cli.trace', 'record, make and look at traces'),
     'sim': ('swift_dss.cli.sim',
             'a simulated cluster with faults, judged by a model'),
+    'load': ('swift_dss.cli.load.verbs',
+             'put a load of users on a cluster, and measure it by class'),
     'bench': ('swift_dss.cli.bench', 'measure, with tables and plots'),
 }
 

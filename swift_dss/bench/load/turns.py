@@ -1,0 +1,62 @@
+"""When the users of one process begin their requests.
+
+Closed loop: as soon as the user is free. Open loop: at times that the rate
+gives, whether the server keeps up or not; a turn that no user is free for
+waits, and its latency counts from its time and not from the request's
+(Tene, "How NOT to measure latency": coordinated omission).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Callable, NamedTuple, Optional
+
+
+class Pace(NamedTuple):
+    """How much is done, and how fast.
+
+    :param rate: requests a second of all processes together; None: closed
+    :param operations: of all processes together; None: no limit
+    :param seconds: after which no turn begins; None: no limit
+    """
+
+    rate: Optional[float]
+    operations: Optional[int]
+    seconds: Optional[float]
+
+
+class Turns:
+    """Turns of one process: each ``processes``-th of all.
+
+    :param now: the clock; that of ``start``
+    """
+
+    def __init__(self, pace: Pace, process: int, processes: int,
+                 start: float, now: Callable[[], float]) -> None:
+        self._pace = pace
+        self._number = process
+        self._step = processes
+        self._start = start
+        self._now = now
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def take(self) -> Optional[float]:
+        """When the next request begins, or began; None: there is none."""
+        pace = self._pace
+        with self._lock:
+            number = self._number
+            self._number += self._step
+            if self._stopped or (pace.operations is not None
+                                 and number >= pace.operations):
+                return None
+        at = max(self._start, self._now()) if pace.rate is None else \
+            self._start + number / pace.rate
+        if pace.seconds is not None and at >= self._start + pace.seconds:
+            return None
+        return at
+
+    def stop(self) -> None:
+        """Give no more."""
+        with self._lock:
+            self._stopped = True

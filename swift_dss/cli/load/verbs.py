@@ -1,0 +1,269 @@
+"""``swift-dss load``: users after a scenario of ssbench, with classes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any, Dict, List, Optional
+
+from swift_dss.bench.cluster.client import authenticate
+from swift_dss.bench.load import drive, report, warpcsv
+from swift_dss.bench.load.fronts import S3Front, SwiftFront
+from swift_dss.bench.load.scenario import (
+    MAX_CONTAINERS, MAX_OPERATIONS, MAX_SECONDS, MAX_USERS, Scenario, parse)
+from swift_dss.bench.load.turns import Pace
+from swift_dss.cli.load.live import Live
+from swift_dss.cli.table import table
+from swift_dss.core.errors import BadClassInput, BadConfig
+
+HELP = 'put a load of users on a cluster, and measure it by class'
+#: Bytes were read that nobody wrote.
+_WRONG = 65
+_EPILOG = '''examples:
+  swift-dss load very_small.scenario --auth http://swift:8080/auth/v1.0 \\
+      --user test:tester --key testing
+  swift-dss load mixed.json --rate 200 --json after.json --compare before.json
+'''
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument('scenario', metavar='SCENARIO',
+                        help='a JSON file of ssbench; - is stdin')
+    _add_access(parser)
+    load = parser.add_argument_group('load')
+    load.add_argument('-u', '--user-count', metavar='N', type=_count(
+        MAX_USERS), help='users at once (default: the scenario says)')
+    load.add_argument('-o', '--op-count', metavar='N', type=_count(
+        MAX_OPERATIONS), help='operations')
+    load.add_argument('-r', '--run-seconds', metavar='S', type=_count(
+        MAX_SECONDS), help='run for so long instead')
+    load.add_argument('-c', '--container-count', metavar='N', type=_count(
+        MAX_CONTAINERS), help='containers')
+    load.add_argument('-P', '--policy', metavar='NAME',
+                      help='storage policy of the containers')
+    load.add_argument('--rate', metavar='N', type=_rate, help='open loop: '
+                      'begin N operations a second, whether the server keeps '
+                      'up or not; latency counts from the intended time')
+    load.add_argument('--processes', metavar='N', type=_count(512),
+                      help='processes of users (default: one a processor)')
+    load.add_argument('--seed', metavar='TEXT', default='1',
+                      help='of choices and contents (default: 1)')
+    load.add_argument('-k', '--keep', action='store_true',
+                      help='leave objects and containers there')
+    out = parser.add_argument_group('results')
+    out.add_argument('--json', metavar='FILE', help='all figures; - is '
+                     'stdout')
+    out.add_argument('--csv', metavar='FILE', help='each request, in the '
+                     "columns of warp's csv.zst")
+    out.add_argument('--compare', metavar='FILE', help='the --json of '
+                     'another run, to show beside this one')
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    access = parser.add_argument_group(
+        'account', "Swift's v1 auth, or what the environment has for "
+        'openstacksdk, or S3')
+    access.add_argument('--auth', metavar='URL', default=os.environ.get(
+        'ST_AUTH'), help='of v1 (default: $ST_AUTH)')
+    access.add_argument('--user', default=os.environ.get('ST_USER'),
+                        help='(default: $ST_USER)')
+    access.add_argument('--key', default=os.environ.get('ST_KEY'),
+                        help='(default: $ST_KEY, which other users of this '
+                        'machine cannot see)')
+    access.add_argument('--cloud', metavar='NAME',
+                        help='an entry of clouds.yaml')
+    access.add_argument('--storage-url', metavar='URL',
+                        help='the account, with --token instead of --auth')
+    access.add_argument('--token', default=os.environ.get('OS_AUTH_TOKEN'),
+                        help='(default: $OS_AUTH_TOKEN)')
+    access.add_argument('--s3', metavar='URL', help='S3 at this URL, with '
+                        '$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY (or '
+                        '--user and --key)')
+    access.add_argument('--region', default='us-east-1',
+                        help='of S3 (default: us-east-1)')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    _check_histograms()
+    before = None if args.compare is None else report.read(args.compare)
+    scenario = _chosen(args, parse(_read(args.scenario), args.scenario))
+    for field in scenario.ignored:
+        print('swift-dss load: %s: %s means nothing here'
+              % (args.scenario, field), file=sys.stderr)
+    processes = min(scenario.users, args.processes or os.cpu_count() or 1)
+    front = _front(args, scenario)
+    folder = tempfile.mkdtemp(prefix='dss-load-') if args.csv else ''
+    live = Live(sys.stderr)
+    try:
+        parts = [os.path.join(folder, str(number))
+                 for number in range(processes)] if folder else []
+        outcome = drive.run(drive.Plan(
+            scenario, front, Pace(args.rate, scenario.operations,
+                                  scenario.seconds),
+            processes, args.seed, args.keep, parts), live.show)
+        if args.csv:
+            with open(args.csv, 'w', encoding='utf-8') as out:
+                warpcsv.join(parts, out)
+    finally:
+        live.close()
+        if folder:
+            shutil.rmtree(folder)
+    made = report.report(outcome, _setup(args, scenario, processes, front))
+    _tell(args, made, before)
+    return _WRONG if made['wrong'] else 0
+
+
+def _check_histograms() -> None:
+    try:
+        import hdrh.histogram  # noqa: F401
+    except ImportError as err:
+        raise BadConfig("%s: pip install 'swift-dss[load]'" % err) from err
+
+
+def _read(path: str) -> str:
+    try:
+        if path == '-':
+            return sys.stdin.read()
+        with open(path, encoding='utf-8') as source:
+            return source.read()
+    except (OSError, UnicodeDecodeError) as err:
+        raise BadClassInput(path, str(err)) from err
+
+
+def _chosen(args: argparse.Namespace, scenario: Scenario) -> Scenario:
+    """The scenario, with what the command line says instead."""
+    import dataclasses
+    words: Dict[str, Any] = {}
+    if args.run_seconds is not None:
+        words.update(seconds=args.run_seconds, operations=None)
+    elif args.op_count is not None:
+        words.update(seconds=None, operations=args.op_count)
+    for name, value in (('users', args.user_count),
+                        ('container_count', args.container_count),
+                        ('policy', args.policy)):
+        if value is not None:
+            words[name] = value
+    return dataclasses.replace(scenario, **words)
+
+
+def _front(args: argparse.Namespace, scenario: Scenario) -> Any:
+    if args.s3 is not None:
+        access, secret = (
+            os.environ.get(name, given) for name, given in (
+                ('AWS_ACCESS_KEY_ID', args.user),
+                ('AWS_SECRET_ACCESS_KEY', args.key)))
+        if not access or not secret:
+            raise BadClassInput('--s3', 'needs $AWS_ACCESS_KEY_ID and '
+                                '$AWS_SECRET_ACCESS_KEY')
+        return S3Front(scenario, args.s3, access, secret, args.region)
+    if args.storage_url is not None:
+        return SwiftFront(scenario, args.storage_url, args.token or '')
+    if args.auth is not None and args.cloud is None:
+        if not args.user or not args.key:
+            raise BadClassInput('--auth', 'needs --user and --key')
+        target = authenticate(args.auth, args.user, args.key)
+        return SwiftFront(scenario, '%s://%s:%d%s' % (
+            'https' if target.tls else 'http', target.host, target.port,
+            target.prefix), target.token)
+    return _by_openstack(args, scenario)
+
+
+def _by_openstack(args: argparse.Namespace, scenario: Scenario) -> Any:
+    from swift_dss.client.fs.login import Login
+    try:
+        access = Login({'cloud': args.cloud}).access()
+    except ImportError as err:
+        raise BadConfig("%s: pip install 'swift-dss[fs]', or say --auth"
+                        % err) from err
+    except (OSError, ValueError) as err:
+        raise BadClassInput('--auth', 'no account: %s' % err) from err
+    return SwiftFront(scenario, access.storage_url, access.token)
+
+
+def _setup(args: argparse.Namespace, scenario: Scenario, processes: int,
+           front: Any) -> Dict[str, Any]:
+    return {'scenario': scenario.name, 'endpoint': front.place.endpoint,
+            'front': 's3' if args.s3 is not None else 'swift',
+            'users': scenario.users, 'processes': processes,
+            'rate': args.rate, 'seed': args.seed,
+            'operations': scenario.operations, 'seconds': scenario.seconds}
+
+
+def _tell(args: argparse.Namespace, made: Dict[str, Any],
+          before: Optional[Dict[str, Any]]) -> None:
+    if args.json == '-':
+        print(json.dumps(made, indent=1))
+        out = sys.stderr
+    else:
+        out = sys.stdout
+        if args.json is not None:
+            with open(args.json, 'w', encoding='utf-8') as target:
+                json.dump(made, target, indent=1)
+    print(table(report.HEADS, report.lines(made['rows'], made['seconds'])),
+          file=out)
+    if before is not None:
+        print('\nbeside %s:' % args.compare, file=out)
+        print(table(report.COMPARED,
+                    report.compared(made['rows'], before['rows'])), file=out)
+    print('\n' + '\n'.join(_words(made)), file=out)
+
+
+def _words(made: Dict[str, Any]) -> List[str]:
+    """What the table does not say."""
+    text = ['%d operations in %.1f s: %.1f a second; %.0f us of CPU here for '
+            'each' % (made['operations'], made['seconds'],
+                      made['per_second'],
+                      made['client_cpu_us_per_operation'])]
+    if 'open_loop' in made:
+        opened = made['open_loop']
+        text.append('sent %.1f a second, %+.2f %% of the rate; the latest '
+                    '%.1f ms after its turn' % (
+                        opened['sent_per_second'], 100 * opened['error'],
+                        opened['late_ms']))
+    for name, words in (
+            ('skipped', 'operations had no object to be done on'),
+            ('gone', 'reads of an object that was deleted meanwhile'),
+            ('stale', 'reads of a version that had been replaced'),
+            ('left', 'objects or containers could not be cleaned up')):
+        if made[name]:
+            text.append('%d %s' % (made[name], words))
+    for row in made['rows']:
+        for error, count in row['failures'].items():
+            text.append('%d %s of class %s failed: %s' % (
+                count, row['operation'], row['class'], error))
+    if made['wrong']:
+        text.append('WRONG BYTES in %d reads:' % made['wrong'])
+        text += made['wrong_reads']
+    if made['interrupted']:
+        text.append('interrupted')
+    return text
+
+
+def _count(most: int) -> Any:
+    def number(text: str) -> int:
+        value = int(text) if text.isascii() and text.isdigit() else 0
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(
+                '%r is not in 1 to %d' % (text[:48], most))
+        return value
+
+    return number
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0.001 <= rate <= 1e6:
+        raise argparse.ArgumentTypeError(
+            '%r is not in 0.001 to 1000000 a second' % text[:48])
+    return rate
