@@ -55,7 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='of classes, by name or id (1 each)')
     parser.add_argument('--unit', metavar='BYTES',
                         help='units of a cache; 0: whole objects '
-                        '(blocks of a volume, whole objects else)')
+                        '(blocks of a volume, parts of objects that are '
+                        'read by ranges, whole objects else)')
     parser.add_argument('--cloud', default='s3', metavar='NAME|FILE',
                         help='%s, or a file of your own (s3)'
                         % ', '.join(latency.CLOUDS))

@@ -93,7 +93,7 @@ def _show(args: argparse.Namespace) -> int:
         'seconds': float(trace.at_ms[-1] - trace.at_ms[0]) / 1000.0
         if trace.timed else None,
         'asked_bytes': int(trace.lengths.sum()),
-        'unit_bytes': trace.unit_bytes,
+        'unit_bytes': trace.unit_bytes, 'part_bytes': trace.part_bytes,
         'verbs': {verb.name.lower(): int(verbs[verb])
                   for verb in model.Verb},
         'classes': {str(class_id): int((trace.class_ids == class_id).sum())
@@ -105,9 +105,11 @@ def _show(args: argparse.Namespace) -> int:
         said['requests'], '' if said['seconds'] is None
         else ' in %.0f s' % said['seconds'], said['objects'],
         said['accounts'], bytes_text(float(trace.lengths.sum()))))
+    unit_bytes = trace.unit_bytes or trace.part_bytes
     print('kept as %s' % (
-        'units of %s' % figures.size_text(trace.unit_bytes)
-        if trace.unit_bytes else 'whole objects'))
+        '%s of %s' % ('units' if trace.unit_bytes else 'parts',
+                      figures.size_text(unit_bytes))
+        if unit_bytes else 'whole objects'))
     rows = [['verb ' + verb.name.lower(), str(int(verbs[verb]))]
             for verb in model.Verb]
     rows += [['class %d' % class_id,
@@ -136,7 +138,8 @@ def _record(args: argparse.Namespace) -> int:
             finally:
                 os.unlink(order_path)
             time.sleep(_SETTLE_SECONDS)
-            out.write(native.HEADER.encode('ascii') + b'\n')
+            for text in native.head(part_bytes=conf.gateway.part_bytes):
+                out.write(text.encode('ascii') + b'\n')
             count = 0
             for line in heapq.merge(*_parts(folder), key=_at_ms):
                 out.write(line)

@@ -1,7 +1,8 @@
 """A trace prepared for a cache: keys, sizes and classes of its units.
 
 A cache keeps whole objects, or units of ``unit_bytes`` of them. A request
-for several units is a hit only if all of them are there.
+for several units is a hit only if all of them are there. Objects that come in
+parts (``part_bytes`` of the trace) are kept by these parts.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ class Plan:
     renewed: Any
 
     @property
+    def parted(self) -> bool:
+        """Whether units are parts of the gateway: each is a GET of its own."""
+        return bool(self.unit_bytes) and \
+            self.unit_bytes == self.trace.part_bytes
+
+    @property
     def requests(self) -> int:
         return len(self.trace)
 
@@ -51,7 +58,9 @@ def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
     :param unit_bytes: 0 keeps whole objects; -1: as the trace wants
     """
     np = numpy()
-    unit = trace.unit_bytes if unit_bytes < 0 else unit_bytes
+    unit = unit_bytes
+    if unit < 0:
+        unit = trace.unit_bytes or trace.part_bytes
     objects = trace.objects.astype('int64')
     if not unit:
         count = len(trace)

@@ -171,8 +171,11 @@ def _renewing(plan: Plan, cache: ObjectCache, columns: List[Any],
 
 
 def _gaps(plan: Plan, is_hit: Any) -> Any:
-    """GETs of each request: one for each run of units that are missing."""
+    """GETs of each request: one for each part, or for each run of units,
+    that is missing."""
     np = numpy()
+    if plan.parted:
+        return np.add.reduceat((~is_hit).astype('int64'), plan.first[:-1])
     before = np.concatenate(([True], is_hit[:-1]))
     before[plan.first[:-1]] = True
     return np.add.reduceat((~is_hit & before).astype('int64'),

@@ -188,7 +188,7 @@ class _Player:
                            / self._setup.hdd.bytes_per_second * 1000.0)
                 before = False
             else:
-                gets += not before
+                gets += self._plan.parted or not before
                 before = True
                 missing += size
                 absent.append(key)

@@ -13,7 +13,8 @@ from typing import Any, Callable, Dict, List
 from swift_dss.bench import cacs as cacs_objects
 from swift_dss.core.errors import BadConfig
 from swift_dss.replay.traces import sessions
-from swift_dss.replay.traces.model import Trace, Verb, numpy
+from swift_dss.replay.traces.model import (
+    Trace, Verb, numpy, renumbered)
 
 PREFIX = 'gen:'
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -219,7 +220,7 @@ def generate(spec: str) -> Trace:
             raise BadConfig('%s: %r is not KEY=VALUE with a key of %s' % (
                 spec, pair, ', '.join(known)))
         values[key] = _value(spec, key, text, known[key].default)
-    made = maker(**values)
+    made = renumbered(maker(**values))
     made.name = spec[len(PREFIX):]
     return made
 

@@ -13,6 +13,9 @@ from typing import Any, Dict, List, Optional
 
 from swift_dss.core.errors import BadConfig, DssError
 
+#: Of a volume of a trace; the ends of requests stay far below 64 bits.
+MAX_VOLUME_BYTES = 1 << 60
+
 
 class BadTrace(DssError):
     """The trace is missing, damaged, or in the wrong format.
@@ -51,7 +54,10 @@ class Trace:
     :param clients: numbers; requests of one follow one another
     :param object_names: by number; may be empty if unused
     :param timed: False if ``at_ms`` is only the order of requests
-    :param unit_bytes: unit of a cache of it; 0: whole objects
+    :param unit_bytes: of volumes, whose blocks are written in place: unit
+        of a cache of them; 0: objects
+    :param part_bytes: of objects: they come from the cloud in such parts; 0:
+        as whole objects
     :param ranked: classes from the lowest to the highest, if the trace's
         author ranks them otherwise than by number
     """
@@ -70,6 +76,7 @@ class Trace:
     account_names: List[str] = field(default_factory=list)
     timed: bool = True
     unit_bytes: int = 0
+    part_bytes: int = 0
     ranked: List[int] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -132,8 +139,10 @@ class Builder:
                 at_ms, verb, number, start, length, size, class_id, owner)):
             append(value)
 
-    def build(self) -> Trace:
+    def build(self, clients: Any = None) -> Trace:
         """The trace; volumes end where their last request ends.
+
+        :param clients: one a row; None: those of an account are one
 
         :raises BadTrace: it has no request
         """
@@ -142,21 +151,52 @@ class Builder:
             raise BadTrace(self._name, '', '', 'no requests in it')
         made = {name: np.frombuffer(column, dtype=column.typecode)
                 for name, column in self._columns.items()}
+        made['clients'] = made['accounts'] if clients is None \
+            else np.frombuffer(clients, dtype=clients.typecode)
         at_ms = made['at_ms']
-        if (np.diff(at_ms) < 0).any():
-            # Lines of several writers may be a little out of order.
-            order = np.argsort(at_ms, kind='stable')
-            made = {name: column[order] for name, column in made.items()}
         names = [str(object_name) for object_name in self._objects] \
             if self._keep_names else []
-        trace = Trace(name=self._name, clients=made['accounts'],
-                      object_names=names,
+        trace = Trace(name=self._name, object_names=names,
                       account_names=list(self._accounts),
                       timed=self._timed, unit_bytes=self._unit_bytes,
                       **made)
+        if (np.diff(at_ms) < 0).any():
+            # Lines of several writers may be a little out of order.
+            order = np.argsort(at_ms, kind='stable')
+            trace = renumbered(replace(trace, **{
+                name: column[order] for name, column in made.items()}))
         if self._unit_bytes:
             trace.sizes = _volume_sizes(trace)
         return trace
+
+
+def renumbered(trace: Trace) -> Trace:
+    """Objects and accounts numbered in the order of their first request.
+
+    A copy of a trace is numbered so too, and rules of classes look at
+    the numbers.
+    """
+    objects, old = _first_come(trace.objects)
+    names = [trace.object_names[number] for number in old.tolist()] \
+        if trace.object_names else []
+    accounts, old = _first_come(trace.accounts)
+    owners = [trace.account_names[number] for number in old.tolist()] \
+        if trace.account_names else []
+    clients = accounts if trace.clients is trace.accounts or \
+        (trace.clients == trace.accounts).all() else trace.clients
+    return replace(trace, objects=objects, object_names=names,
+                   accounts=accounts, account_names=owners, clients=clients)
+
+
+def _first_come(numbers: Any) -> Any:
+    """(new numbers, the old one of each), in the order of appearance."""
+    np = numpy()
+    unique, first, inverse = np.unique(
+        numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind='stable')
+    place = np.empty(len(order), dtype='int64')
+    place[order] = np.arange(len(order))
+    return place[inverse.reshape(-1)], unique[order]
 
 
 def _volume_sizes(trace: Trace) -> Any:
@@ -219,4 +259,5 @@ def joined(traces: List[Trace], name: Optional[str] = None) -> Trace:
         account_names=sum((trace.account_names for trace in traces), []),
         timed=all(trace.timed for trace in traces),
         unit_bytes=max(trace.unit_bytes for trace in traces),
+        part_bytes=max(trace.part_bytes for trace in traces),
         **{column: values[order] for column, values in columns.items()})

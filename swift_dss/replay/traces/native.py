@@ -4,6 +4,21 @@
 
    ms verb object size [start end] [class]
 
+A first line ``# swift-dss trace 2`` allows lines that say how the requests
+are meant, before the first of them:
+
+- ``# unit BYTES``: volumes, whose blocks are written in place; a cache of
+  them keeps units of so many bytes.
+- ``# parts BYTES``: objects that come from the cloud in such parts, as the
+  gateway fetches them.
+- ``# untimed``: times are only the order of the requests.
+- ``# ranked CLASS ...``: classes from the lowest to the highest.
+- ``# clients``: each line has all seven fields and, as an eighth, a whole
+  number that says which client asks.
+
+Without ``parts`` a trace of objects in which ranges are read is taken to
+come in parts of the gateway's default, and any other as whole objects.
+
 - ``ms``: milliseconds, whole or with a fraction; never negative. Lines may
   be a little out of order.
 - ``verb``: ``GET``, ``PUT``, ``DELETE``, ``HEAD`` or ``POST``; the names of
@@ -21,12 +36,18 @@ Lines that begin with ``#`` and empty lines count for nothing.
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import dataclass, field
 from typing import Iterable, List, Optional, Tuple
 
-from swift_dss.core.limits import CLASS_ID_MAX, MAX_OBJECT_BYTES
-from swift_dss.replay.traces.model import BadTrace, Builder, Trace, Verb
+from swift_dss.core.limits import (
+    CLASS_ID_MAX, DEFAULT_PART_BYTES, MAX_OBJECT_BYTES)
+from swift_dss.replay.traces.model import (
+    MAX_VOLUME_BYTES, BadTrace, Builder, Trace, Verb, numpy)
 
-HEADER = '# swift-dss trace 1: ms verb object size start end class'
+_MAGIC = b'# swift-dss trace '
+HEADER = _MAGIC.decode() + '2: ms verb object size start end class'
+_VERSION = 2
 
 #: None: moves no bytes.
 _VERBS = {'GET': Verb.READ, 'PUT': Verb.WRITE, 'DELETE': Verb.DELETE,
@@ -35,7 +56,58 @@ VERBS = dict(_VERBS)
 VERBS.update(('REST.%s.OBJECT' % name, verb) for name, verb in
              _VERBS.items())
 _FIELDS = (4, 5, 6, 7)
+_MOST_FIELDS = 7
 _Row = Tuple[float, int, str, int, int, int, int, str]
+
+
+@dataclass
+class _Meaning:
+    """The lines before the first request."""
+
+    unit_bytes: int = 0
+    part_bytes: int = 0
+    timed: bool = True
+    ranked: List[int] = field(default_factory=list)
+    clients: bool = False
+    #: Whether the file says that it has such lines.
+    told: bool = False
+
+    @property
+    def most_bytes(self) -> int:
+        """The last byte that a line may name, and one more."""
+        return MAX_VOLUME_BYTES if self.unit_bytes else MAX_OBJECT_BYTES
+
+    def hear(self, parts: List[bytes]) -> None:
+        """Take over a line of the head."""
+        word, values = b''.join(parts[1:2]), parts[2:]
+        if word in (b'unit', b'parts'):
+            if len(values) != 1:
+                raise _Wrong(word.decode(), 'takes one number of bytes')
+            number = _whole(word.decode(), values[0], MAX_OBJECT_BYTES, 1)
+            if word == b'unit':
+                self.unit_bytes = number
+            else:
+                self.part_bytes = number
+        elif word == b'untimed':
+            self.timed = False
+        elif word == b'clients':
+            self.clients = True
+        elif word == b'ranked':
+            self.ranked = [_whole('ranked', value, CLASS_ID_MAX)
+                           for value in values]
+            if len(set(self.ranked)) != len(values):
+                raise _Wrong('ranked', 'names a class twice')
+
+
+def _version(line: bytes) -> int:
+    """Of a first line; 0 if it names none."""
+    digits = line[len(_MAGIC):].split(b':')[0].strip()
+    if not line.startswith(_MAGIC) or not digits.isdigit():
+        return 0
+    if int(digits) > _VERSION:
+        raise _Wrong('', 'version %d of the format; this program reads up '
+                     'to %d' % (int(digits), _VERSION))
+    return int(digits)
 
 
 def read(lines: Iterable[bytes], name: str,
@@ -44,30 +116,60 @@ def read(lines: Iterable[bytes], name: str,
 
     :raises BadTrace: names the line, the field and the reason
     """
+    meaning = _Meaning()
     builder = Builder(name, keep_names=keep_names)
-    add = builder.add
+    clients = array('q')
     for number, line in enumerate(lines, 1):
-        parts = line.split()
-        if not parts or parts[0].startswith(b'#'):
-            continue
         try:
-            row = _row(parts)
+            _take(number, line, meaning, builder, clients)
         except _Wrong as err:
             raise BadTrace(name, 'line %d' % number, err.args[0],
                            err.args[1]) from None
-        if row is not None:
-            add(*row)
-    return builder.build()
+    trace = builder.build(clients if meaning.clients else None)
+    trace.unit_bytes, trace.timed = meaning.unit_bytes, meaning.timed
+    trace.ranked = meaning.ranked
+    trace.part_bytes = 0 if meaning.unit_bytes else \
+        meaning.part_bytes or _parts_of(trace)
+    return trace
+
+
+def _take(number: int, line: bytes, meaning: _Meaning, builder: Builder,
+          clients: array[int]) -> None:
+    """One line into the builder."""
+    if number == 1:
+        meaning.told = _version(line) >= _VERSION
+    parts = line.split()
+    if not parts or parts[0].startswith(b'#'):
+        if meaning.told and not len(builder):
+            meaning.hear(parts)
+        return
+    if meaning.clients:
+        if len(parts) != _MOST_FIELDS + 1:
+            raise _Wrong('', '%d fields, not ms verb object size start end '
+                         'class client' % len(parts))
+        client = _whole('client', parts.pop(), MAX_OBJECT_BYTES)
+    row = _row(parts, meaning.most_bytes)
+    if row is not None:
+        builder.add(*row)
+        if meaning.clients:
+            clients.append(client)
+
+
+def _parts_of(trace: Trace) -> int:
+    """The gateway never fetches a whole object for a range of it."""
+    reads = trace.verbs == int(Verb.READ)
+    ranges = bool((reads & (trace.lengths < trace.sizes)).any())
+    return DEFAULT_PART_BYTES if ranges else 0
 
 
 class _Wrong(Exception):
     """(field, reason)."""
 
 
-def _range(parts: List[bytes], size: int) -> Tuple[int, int]:
+def _range(parts: List[bytes], size: int, most: int) -> Tuple[int, int]:
     """(start, length) of the bytes that a line names."""
-    start = _whole('start', parts[4], MAX_OBJECT_BYTES)
-    end = _whole('end', parts[5], MAX_OBJECT_BYTES)
+    start = _whole('start', parts[4], most)
+    end = _whole('end', parts[5], most)
     if end < start:
         raise _Wrong('end', '%d is before the start, %d' % (end, start))
     if end >= size:
@@ -77,8 +179,11 @@ def _range(parts: List[bytes], size: int) -> Tuple[int, int]:
 
 
 # long: one field after the other, in the order of the line.
-def _row(parts: List[bytes]) -> Optional[_Row]:
-    """Arguments for the builder; None: moves no bytes."""
+def _row(parts: List[bytes], most: int) -> Optional[_Row]:
+    """Arguments for the builder; None: moves no bytes.
+
+    :param most: bytes of an object
+    """
     count = len(parts)
     if count not in _FIELDS:
         raise _Wrong('', '%d fields, not ms verb object size [start end] '
@@ -100,8 +205,8 @@ def _row(parts: List[bytes]) -> Optional[_Row]:
     class_id = 0
     if count in (5, 7):
         class_id = _whole('class', parts[-1], CLASS_ID_MAX)
-    size = _whole('size', parts[3], MAX_OBJECT_BYTES)
-    start, length = _range(parts, size) if count > 5 else (0, size)
+    size = _whole('size', parts[3], most)
+    start, length = _range(parts, size, most) if count > 5 else (0, size)
     try:
         key = parts[2].decode('utf-8')
     except UnicodeDecodeError:
@@ -113,10 +218,10 @@ def _row(parts: List[bytes]) -> Optional[_Row]:
             account if slash else '')
 
 
-def _whole(field: str, raw: bytes, most: int) -> int:
-    if not raw.isdigit() or len(raw) > 19 or int(raw) > most:
-        raise _Wrong(field, '%s is not a whole number of 0..%d'
-                     % (_shown(raw), most))
+def _whole(field: str, raw: bytes, most: int, least: int = 0) -> int:
+    if not raw.isdigit() or len(raw) > 19 or not least <= int(raw) <= most:
+        raise _Wrong(field, '%s is not a whole number of %d..%d'
+                     % (_shown(raw), least, most))
     return int(raw)
 
 
@@ -127,22 +232,38 @@ def _shown(raw: bytes) -> str:
 _WRITTEN = ('GET', 'PUT', 'DELETE')
 
 
-def line(at_ms: float, verb: int, key: str, size: int, start: int,
-         length: int, class_id: int) -> str:
-    """One request as a line, without its end."""
-    return '%.3f %s %s %d %d %d %d' % (
-        at_ms, _WRITTEN[verb], key, max(1, size), start,
-        start + length - 1, class_id)
+def head(unit_bytes: int = 0, part_bytes: int = 0, timed: bool = True,
+         ranked: Iterable[int] = (), clients: bool = False) -> List[str]:
+    """The lines before the first request, without their ends."""
+    said = [HEADER]
+    if unit_bytes:
+        said.append('# unit %d' % unit_bytes)
+    if part_bytes:
+        said.append('# parts %d' % part_bytes)
+    if not timed:
+        said.append('# untimed')
+    if ranked:
+        said.append('# ranked ' + ' '.join(map(str, ranked)))
+    if clients:
+        said.append('# clients')
+    return said
 
 
 def lines_of(trace: Trace) -> Iterable[str]:
-    """All of a trace, with the header."""
-    yield HEADER
+    """All of a trace, with its head; a replay of the lines gives the
+    figures of a replay of the trace."""
+    clients = bool((trace.clients != trace.accounts).any())
+    yield from head(trace.unit_bytes, trace.part_bytes, trace.timed,
+                    trace.ranked, clients)
     names = trace.object_names
-    for at_ms, verb, number, size, start, length, class_id, owner in zip(
-            trace.at_ms.tolist(), trace.verbs.tolist(),
-            trace.objects.tolist(), trace.sizes.tolist(),
-            trace.starts.tolist(), trace.lengths.tolist(),
-            trace.class_ids.tolist(), trace.accounts.tolist()):
+    for at_ms, verb, number, size, start, length, class_id, owner, client \
+            in zip(*(numpy().asarray(column).tolist() for column in (
+                trace.at_ms, trace.verbs, trace.objects, trace.sizes,
+                trace.starts, trace.lengths, trace.class_ids,
+                trace.accounts, trace.clients))):
         key = names[number] if names else 'a%d/o%d' % (owner, number)
-        yield line(at_ms, verb, key, size, start, length, class_id)
+        # All digits of a time: latencies depend on the last one.
+        yield '%r %s %s %d %d %d %d%s' % (
+            at_ms, _WRITTEN[verb], key, max(1, size), start,
+            start + length - 1, class_id,
+            ' %d' % client if clients else '')

@@ -135,7 +135,10 @@ def msr(stream: Iterable[bytes], name: str) -> Trace:
                     (host, _int(name, number, 'DiskNumber', parts[2])),
                     _int(name, number, 'Offset', parts[4]),
                     _int(name, number, 'Size', parts[5], 1), 0, 0, host)
-    return builder.build()
+    trace = builder.build()
+    # A first line may be later than a second.
+    trace.at_ms = trace.at_ms - trace.at_ms[0]
+    return trace
 
 
 def adaptsize(stream: Iterable[bytes], name: str) -> Trace:
@@ -275,7 +278,7 @@ def _kind_of_line(first: bytes) -> str:
         return 'msr'
     if len(blanks) == 3:
         return 'adaptsize'
-    if len(blanks) in (4, 5, 6, 7) and \
+    if len(blanks) in (4, 5, 6, 7, 8) and \
             blanks[1].decode('ascii', 'replace').upper() in native.VERBS:
         return 'native'
     return ''
