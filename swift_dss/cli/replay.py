@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
+import math
 import sys
 from typing import Any, Dict, List, Optional
 
@@ -100,6 +101,9 @@ def run(args: argparse.Namespace) -> int:
     cloud = latency.cloud(args.cloud)
     strategies = _chosen('--strategy', args.strategy, orders.names())
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
+    _check_numbers(args)
+    if args.json and args.json != '-':
+        _refuse_unwritable(args.json)
     if args.measure is not None:
         return _measure(args, strategies, prefetchers)
     if not args.traces:
@@ -123,8 +127,8 @@ def run(args: argparse.Namespace) -> int:
     ready = plan.plan(trace, unit)
     first = Setup(
         strategies[0], 1, table, cloud, write=args.write,
-        hdd_bytes=runs.cache_sizes(
-            args.hdd, ready.footprint_bytes, '--hdd')[0] if args.hdd else 0,
+        hdd_bytes=_single_size('--hdd', args.hdd, ready)
+        if args.hdd else 0,
         upload_seconds=args.upload_seconds,
         metadata_entries=args.metadata, weights=weights, seed=args.seed,
         prefetch_bytes=classing.size_of('--prefetch-bytes',
@@ -173,8 +177,7 @@ def _keep(args: argparse.Namespace, report: Dict[str, Any],
 def _recommend(args: argparse.Namespace, ready: plan.Plan,
                first: Setup, table: ClassTable,
                prefetchers: List[str]) -> int:
-    budget, = runs.cache_sizes(args.budget or '10%', ready.footprint_bytes,
-                               '--budget')[:1]
+    budget = _single_size('--budget', args.budget or '10%', ready)
     goal = recommend.parse_goal(args.goal, table, ready,
                                 first.weights)
     with Progress('recommend') as progress:
@@ -230,8 +233,6 @@ def _trace(args: argparse.Namespace) -> model.Trace:
             traces.append(readers.read_file(
                 name, args.format,
                 keep_names=args.classes.startswith('rules:')))
-    if args.rate <= 0:
-        raise BadConfig('--rate: %g is not above 0' % args.rate)
     whole = model.joined([model.spread(trace, args.rate) for trace in traces])
     return whole if args.limit is None else model.beginning(
         whole, args.limit)
@@ -278,6 +279,29 @@ def _by_class(option: str, text: str, table: ClassTable, most: float,
             raise BadConfig('%s: %r is not %s' % (option, part, wanted))
         values[class_id] = value
     return values
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    """:raises BadConfig: names the option that cannot be meant"""
+    for option, value, least in (
+            ('--jobs', args.jobs, 1), ('--metadata', args.metadata, 0),
+            ('--seed', args.seed, 0)):
+        if value < least:
+            raise BadConfig('%s: %d is not at least %d'
+                            % (option, value, least))
+    if not 0 <= args.upload_seconds < math.inf:
+        raise BadConfig('--upload-seconds: %g is not a number of at least 0'
+                        % args.upload_seconds)
+    if not 0 < args.rate < math.inf:
+        raise BadConfig('--rate: %g is not above 0' % args.rate)
+
+
+def _single_size(option: str, text: str, ready: plan.Plan) -> int:
+    sizes = runs.cache_sizes(text, ready.footprint_bytes, option)
+    if len(sizes) > 1:
+        raise BadConfig('%s: %s: takes one size, not %d'
+                        % (option, text, len(sizes)))
+    return sizes[0]
 
 
 def _refuse_unwritable(path: str) -> None:

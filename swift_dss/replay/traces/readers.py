@@ -19,6 +19,12 @@ from swift_dss.replay.traces.model import BadTrace, Builder, Trace, Verb, numpy
 #: Unit of a cache in front of a block device, bytes.
 BLOCK_UNIT_BYTES = 4096
 _SECTOR = 512
+#: Of one request for blocks; devices split what is longer than a few MiB.
+_MOST_REQUEST_BYTES = 1 << 30
+_MOST_VOLUME_BYTES = 1 << 44
+_MOST_SECTOR = _MOST_VOLUME_BYTES // _SECTOR - 1
+#: Of any other field: 64 bits with a sign hold it.
+_MOST_NUMBER = 10 ** 18 - 1
 #: Windows counts from 1601 in steps of 100 ns.
 _TICKS_A_MS = 10000
 _ORACLE_RECORD = 24
@@ -28,11 +34,14 @@ _READ_10, _WRITE_10 = b'28', b'2a'
 
 
 def _int(name: str, number: int, field: str, raw: bytes,
-         least: int = 0) -> int:
+         least: int = 0, most: int = _MOST_NUMBER) -> int:
     if not raw.isdigit() or len(raw) > 20 or int(raw) < least:
         raise BadTrace(name, 'line %d' % number, field,
                        '%r is not a whole number of at least %d'
                        % (raw[:40].decode('utf-8', 'replace'), least))
+    if int(raw) > most:
+        raise BadTrace(name, 'line %d' % number, field,
+                       '%s is more than %d' % (raw.decode(), most))
     return int(raw)
 
 
@@ -65,11 +74,10 @@ def arc(stream: Iterable[bytes], name: str) -> Trace:
     for number, parts in _rows(
             stream, name, 'start_block n_blocks ignored request'):
         start, blocks = parts[0], parts[1]
-        if not (start.isdigit() and blocks.isdigit() and blocks != b'0'):
-            _int(name, number, 'start_block', start)
-            _int(name, number, 'n_blocks', blocks, 1)
-        add(number, Verb.READ, 0, int(start) * _SECTOR,
-            int(blocks) * _SECTOR, 0)
+        add(number, Verb.READ, 0, _SECTOR * _int(
+            name, number, 'start_block', start, 0, _MOST_SECTOR),
+            _SECTOR * _int(name, number, 'n_blocks', blocks, 1,
+                           _MOST_REQUEST_BYTES // _SECTOR), 0)
     trace = builder.build()
     if int(trace.lengths.max()) == _SECTOR:
         # As in the publications that use it: a block is a page.
@@ -96,8 +104,8 @@ def cloudphysics(stream: Iterable[bytes], name: str) -> Trace:
             continue
         add(1000 * _int(name, number, 'time', parts[1]),
             Verb.WRITE if parts[2] == _WRITE_10 else Verb.READ, 0,
-            _SECTOR * _int(name, number, 'lbn', parts[4]),
-            _int(name, number, 'size', parts[3], 1), 0)
+            _SECTOR * _int(name, number, 'lbn', parts[4], 0, _MOST_SECTOR),
+            _int(name, number, 'size', parts[3], 1, _MOST_REQUEST_BYTES), 0)
     return _within_seconds(builder.build())
 
 
@@ -133,8 +141,10 @@ def msr(stream: Iterable[bytes], name: str) -> Trace:
         host = parts[1].decode('utf-8', 'replace')
         builder.add((ticks - first) / _TICKS_A_MS, verb,
                     (host, _int(name, number, 'DiskNumber', parts[2])),
-                    _int(name, number, 'Offset', parts[4]),
-                    _int(name, number, 'Size', parts[5], 1), 0, 0, host)
+                    _int(name, number, 'Offset', parts[4], 0,
+                         _MOST_VOLUME_BYTES),
+                    _int(name, number, 'Size', parts[5], 1,
+                         _MOST_REQUEST_BYTES), 0, 0, host)
     trace = builder.build()
     # A first line may be later than a second.
     trace.at_ms = trace.at_ms - trace.at_ms[0]
@@ -150,7 +160,8 @@ def adaptsize(stream: Iterable[bytes], name: str) -> Trace:
     for number, parts in _rows(stream, name, 'time id size'):
         raw_id, raw_size = parts[1], parts[2]
         if not (raw_id.isdigit() and raw_size.isdigit()
-                and raw_size != b'0' and parts[0].isdigit()):
+                and raw_size != b'0' and parts[0].isdigit()
+                and len(raw_size) < 19):
             _int(name, number, 'time', parts[0])
             _int(name, number, 'id', raw_id)
             _int(name, number, 'size', raw_size, 1)
