@@ -82,6 +82,15 @@ class Table:
         """The predicted result of ``given``, which MUST have every feature."""
         return self._predict(given, None)
 
+    def beyond(self, given: Row) -> Dict[str, Tuple[float, float]]:
+        """The features whose values were never measured so low or so high,
+        with the least and the largest that were."""
+        reach = {name: (min(row[name] for row in self._rows),
+                        max(row[name] for row in self._rows))
+                 for name in self._features}
+        return {name: (low, high) for name, (low, high) in reach.items()
+                if not low <= given[name] <= high}
+
     def error(self) -> float:
         """Mean absolute percentage error of leaving one out, a share."""
         errors = []

@@ -12,6 +12,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import math
 from typing import Any, Dict, List, Optional
 
 from swift_dss.cli.ask import ask, json_text, result
@@ -54,12 +55,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Print the advice; 1 if something is too small."""
+    _check_numbers(args)
     if args.learn:
         return _learn(args)
     status = _status(conf)
     load = _load(args, status)
     advices = advise.advise(load, conf.gateway.headroom, _has(status))
     warnings = list((status or {}).get('space', {}).get('warnings', ()))
+    if status is None and args.population is None:
+        warnings.append('no population is known, so metadata is advised for '
+                        'no versions at all: say --population')
     if args.json:
         print(json_text({
             'workload': dataclasses.asdict(load), 'warnings': warnings,
@@ -77,6 +82,17 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         for text in warnings:
             print('warning: ' + text)
     return int(any(advice.verdict == 'too small' for advice in advices))
+
+
+def _check_numbers(args: argparse.Namespace) -> None:
+    """:raises BadConfig: names the figure that cannot be meant"""
+    for option, value, least in (
+            ('--objects', args.objects, 0), ('--outage', args.outage, 0),
+            ('--population', args.population, 0),
+            ('--writers', args.writers, 1)):
+        if value is not None and not least <= value < math.inf:
+            raise BadConfig('%s: %g is not a number of at least %d'
+                            % (option, value, least))
 
 
 def _status(conf: NodeConf) -> Optional[Dict[str, Any]]:
@@ -135,11 +151,15 @@ def _learn(args: argparse.Namespace) -> int:
     model = advise_learn.Table(rows, [*given, *costs], args.target)
     if args.at_least is None:
         said = model.predict(given)
+        beyond = model.beyond(given)
         answer: Dict[str, Any] = dict(
-            dataclasses.asdict(said), error=model.error())
+            dataclasses.asdict(said), error=model.error(), beyond=beyond)
         text = '%s: %g (error of leaving one out: %.0f %%; from lines %s)' \
             % (args.target, said.value, 100 * model.error(), ', '.join(
                 str(number + 2) for number in said.rows))
+        text += ''.join(
+            '\nwarning: %s = %g is outside of what was measured, %g to %g'
+            % (name, given[name], *reach) for name, reach in beyond.items())
     else:
         choice = model.choose(given, list(costs), args.at_least, costs)
         if choice is None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 
 from swift_dss.cli.ask import CONFIG, read_conf
+from swift_dss.core.config import NodeConf
 
 HELP = 'the copy in S3: look, check, restore, drain'
 #: Verb to (module, the line that ``--help`` shows).
@@ -57,4 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``args`` ask; returns the exit code."""
-    return int(args.run_verb(args, read_conf(args.config)) or 0)
+    conf = None
+    if args.verb != 'advise' or os.path.exists(args.config) or \
+            args.config != CONFIG:
+        conf = read_conf(args.config)
+    # Advice is also for those who have no node yet.
+    return int(args.run_verb(args, conf or NodeConf()) or 0)

@@ -90,3 +90,45 @@ def test_a_table_with_words_in_it_names_the_line(advise, tmp_path):
     code, _, err = advise('--learn', str(tmp_path / 'bad.csv'), '--target',
                           'b')
     assert code == 78 and 'line 3' in err
+
+
+@pytest.mark.parametrize('arguments, said', [
+    (['--outage', '-5'], '--outage: -5 is not a number of at least 0'),
+    (['--outage', 'nan'], '--outage: nan is not a number'),
+    (['--objects', '-1'], '--objects: -1 is not a number of at least 0'),
+    (['--population', '-1'], '--population: -1 is not a number'),
+    (['--writers', '0'], '--writers: 0 is not a number of at least 1')])
+def test_figures_that_cannot_be_meant_are_refused(advise, arguments, said):
+    code, _, err = advise('--ingest', '10m', *arguments)
+    assert code == 78 and said in err
+
+
+def test_an_unknown_population_is_said(advise):
+    _, out, _ = advise('--ingest', '10m')
+    assert ['population' in text for text in
+            json.loads(out)['warnings']] == [True]
+    _, out, _ = advise('--ingest', '10m', '--population', '0')
+    assert json.loads(out)['warnings'] == []
+
+
+def test_before_there_is_a_node_no_configuration_is_needed(
+        tmp_path, monkeypatch, capsys):
+    missing = str(tmp_path / 'none.conf')
+    monkeypatch.setattr('swift_dss.cli.gateway.verbs.CONFIG', missing)
+    assert main(['gateway', 'advise', '--ingest', '10m', '--largest', '1g',
+                 '--population', '10']) == 0
+    assert 'metadata' in capsys.readouterr().out
+    # A file that was asked for by name must be there.
+    assert main(['gateway', 'advise', '--config', missing + '2',
+                 '--ingest', '10m']) == 78
+
+
+def test_a_prediction_outside_of_the_table_says_so(advise):
+    question = ('--learn', advise.table, '--target', 'rate',
+                '--given', 'load=2', '--given')
+    _, out, _ = advise(*question, 'cache=100')
+    assert json.loads(out)['beyond'] == {'cache': [1.0, 8.0]}
+    _, out, _ = advise(*question, 'cache=100', as_json=False)
+    assert 'cache = 100 is outside of what was measured, 1 to 8' in out
+    _, out, _ = advise(*question, 'cache=8', as_json=False)
+    assert 'warning' not in out
