@@ -6,6 +6,7 @@ request of that form.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 import threading
@@ -66,21 +67,44 @@ class Form:
     until = staticmethod(until)
 
 
+@contextlib.contextmanager
+def in_green() -> Iterator[None]:
+    """Let requests wait in an event loop, as if sockets were patched.
+
+    What was begun inside ends with it: a worker that works for ever would
+    take over the loop of a later test, and sleep there as a thread does.
+    """
+    import eventlet
+
+    from swift_dss.io.waiting import green
+    begun: List[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waiting, '_green', green)
+        patch.setattr(green, 'spawn', lambda call, *args: begun.append(
+            eventlet.spawn(call, *args)))
+        try:
+            yield
+        finally:
+            for thread in begun:
+                thread.kill()
+
+
 @pytest.fixture(params=FORMS)
 def form(request: Any, monkeypatch: Any) -> Iterator[Form]:
     """The form that this test runs in."""
-    green = None
     if request.param == 'green':
-        from swift_dss.io.waiting import green
-    monkeypatch.setattr(waiting, '_green', green)
-    yield Form(request.param)
+        with in_green():
+            yield Form(request.param)
+    else:
+        monkeypatch.setattr(waiting, '_green', None)
+        yield Form(request.param)
 
 
 @pytest.fixture
-def green(monkeypatch: Any) -> None:
-    """Let requests wait in an event loop, as if sockets were patched."""
-    from swift_dss.io.waiting import green
-    monkeypatch.setattr(waiting, '_green', green)
+def green() -> Iterator[None]:
+    """Let this test's requests wait in an event loop."""
+    with in_green():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

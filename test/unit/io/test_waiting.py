@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
 import pytest
+from support.waiting_forms import in_green
 
 from swift_dss.io import waiting
 
@@ -39,6 +40,28 @@ def test_threads_need_no_eventlet(path: str, importer: str) -> None:
                  PYTHONPATH=str(ROOT / 'test')))
     assert done.returncode == 0, done.stdout
     assert ' passed' in done.stdout and 'green' not in done.stdout
+
+
+@pytest.mark.skipif('support.no_eventlet' in sys.modules,
+                    reason='it is about eventlet')
+def test_what_a_test_begins_ends_with_it() -> None:
+    """Else it goes on in the loop of a later test, for ever."""
+    import eventlet
+    turns: List[float] = []
+
+    def for_ever() -> None:
+        while True:
+            turns.append(time.monotonic())
+            waiting.sleep(0)
+
+    with in_green():
+        waiting.spawn(for_ever)
+        while not turns:
+            waiting.sleep(0)
+    seen = len(turns)
+    for _turn in range(10):
+        eventlet.sleep(0)
+    assert len(turns) == seen
 
 
 def _sleep_until(so: Callable[[], bool]) -> None:
