@@ -82,7 +82,8 @@ class Worker:
         return False
 
     def _look_for_ever(self) -> None:
-        while True:
+        # Without an event loop it would hold up its process.
+        while waiting.is_green():
             waiting.sleep(_LOOK_SECONDS * random.uniform(0.5, 1.5))
             try:
                 env = own_env()

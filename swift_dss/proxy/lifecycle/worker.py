@@ -44,7 +44,8 @@ class Worker:
                 self._rows, name, self._options.lease_seconds), job)
 
     def _for_ever(self, leader: Leader, job: Any) -> None:
-        while True:
+        # Without an event loop it would hold up its process.
+        while waiting.is_green():
             waiting.sleep(self._options.look_seconds * random.uniform(
                 0.5, 1.5))
             try:

@@ -8,12 +8,14 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from support.edges.fake_swift import FakeSwift
+from support.waiting_forms import in_green
 from swift.common.swob import HTTPForbidden, Request, Response
 from swift.common.utils import Timestamp
 
 from swift_dss.cli import main
 from swift_dss.core.lifecycle import Lifecycle, Rule, Transition, When
 from swift_dss.core.spans import ClassMap
+from swift_dss.io import waiting
 from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.filter import DssMiddleware
 from swift_dss.proxy.large.records import Record, Records
@@ -170,6 +172,18 @@ def proxy_of(swift: Swift, tmp_path: Any, **options: str) -> Any:
 @pytest.fixture
 def dss(swift: Swift, tmp_path: Any) -> Any:
     return proxy_of(swift, tmp_path)
+
+
+def test_without_an_event_loop_workers_end(
+        swift: Swift, dss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else they hold up whoever turns the loop next."""
+    begun: List[Any] = []
+    monkeypatch.setattr(waiting, 'spawn', lambda *work: begun.append(work))
+    with in_green():
+        assert call(dss, 'PUT', '/v1/AUTH_a/c/o').status_int == 201
+    assert len(begun) == 3
+    for work, *arguments in begun:
+        work(*arguments)
 
 
 def call(app: Any, method: str, path: str, body: bytes = b'x' * 100,
