@@ -50,7 +50,7 @@ from swift_dss.tier.local.locks import VersionLocks
 NODES, STEPS = 5, 80
 #: A short campaign ends after so many seeds or seconds, and tries these at
 #: least; ``swift-dss sim --campaign`` goes on.
-SEEDS, SECONDS, LEAST_SEEDS = 1500, 300, 50
+SEEDS, SECONDS, LEAST_SEEDS = 1500, 150, 50
 #: A twin that is not found in so many is not found.
 TWIN_SEEDS = 200
 #: In so many a twin is not found without the verb that finds it.
