@@ -32,7 +32,8 @@ def test_readers_with_a_stage_get_errors_or_right_bytes():
     assert all(row['fired'] for row in rows), rows
     assert any(row['stage_waits'] for row in rows), rows
     ends = {tuple(row['case'][1:4]): row['end'] for row in rows}
-    assert ends['ssd', 'all', 'reload'] == 'refusing'
+    # Without dirty bytes on it the SSD is given up; else all is refused.
+    assert ends['ssd', 'all', 'reload'] in ('refusing', 'given_up')
     assert ends['hdd', 'all', 'load'] == 'ok'
 
 
