@@ -11,8 +11,10 @@ CASES = (
     (5, 'ssd', 'reads', 'start'), (21, 'ssd', 'now and then', 'load'),
     (17, 'ssd', 'gone', 'flush'), (8, 'ssd', 'writes', 'switch'),
     (41, 'hdd', 'all', 'load'), (56, 'hdd', 'bad blocks', 'start'))
-#: The same with a stage, which is full now and then.
-STAGED = tuple((*case, 5) for case in CASES)
+#: The same with a stage, which is full now and then, and a dead SSD at other
+#: moments: each kernel's virtual time has its own.
+STAGED = tuple((*case, 5) for case in (*CASES, *(
+    (seed, 'ssd', 'all', 'reload') for seed in range(16, 24))))
 
 
 def test_readers_of_failing_devices_get_errors_or_right_bytes():
@@ -31,10 +33,13 @@ def test_readers_with_a_stage_get_errors_or_right_bytes():
     rows = fail_a_device.examined([list(case) for case in STAGED])
     assert all(row['fired'] for row in rows), rows
     assert any(row['stage_waits'] for row in rows), rows
-    ends = {tuple(row['case'][1:4]): row['end'] for row in rows}
-    # Without dirty bytes on it the SSD is given up; else all is refused.
-    assert ends['ssd', 'all', 'reload'] in ('refusing', 'given_up')
-    assert ends['hdd', 'all', 'load'] == 'ok'
+    ends = {}
+    for row in rows:
+        ends.setdefault(tuple(row['case'][1:4]), set()).add(row['end'])
+    # Dirty bytes of a dead SSD: nobody may forget that they were there. One
+    # without is given up, and its guest finds everything on the HDD.
+    assert ends['ssd', 'all', 'reload'] == {'refusing', 'given_up'}
+    assert ends['hdd', 'all', 'load'] == {'ok'}
 
 
 def test_a_device_that_lies_is_seen():
