@@ -15,7 +15,6 @@ processor on them, and other uploads wait. Nothing else waits for it.
 from __future__ import annotations
 
 import random
-import sqlite3
 import threading
 from typing import Any, Dict, Optional
 
@@ -27,9 +26,10 @@ from swift_dss.gateway.peers.ranks import NoRing
 from swift_dss.gateway.ports import LocalVersion
 from swift_dss.io.workers import CLOCK, Clock
 from swift_dss.tier.classify import child
-from swift_dss.tier.classify.book import Book, Waiting
 from swift_dss.tier.classify.child import Bounds, Verdict
 from swift_dss.tier.classify.telling import Teller
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.waiting.book import Book, Waiting
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.local.reader import Reader
 from swift_dss.tier.metrics import Metrics
@@ -76,7 +76,7 @@ class Classifier:
         goes on."""
         try:
             self._book = Book(self._path)
-        except (OSError, sqlite3.Error) as err:
+        except (IndexDamaged, IndexUnavailable) as err:
             self._logger.error('%s: %s; uploads keep the class of their rule',
                                self._path, err)
 
@@ -164,7 +164,7 @@ class Classifier:
         try:
             kept = self._book is not None and self._book.add(Waiting(
                 event.version, event.partition, class_id, due))
-        except sqlite3.Error as err:
+        except (IndexDamaged, IndexUnavailable) as err:
             self._logger.error('%s: %s', self._path, err)
             kept = False
         if not kept:

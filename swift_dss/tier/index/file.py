@@ -73,7 +73,7 @@ class IndexFile:
         self._open()
 
     def _open(self) -> None:
-        with _TRANSLATED:
+        with TRANSLATED:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             private_file(self.path)
             self.db = sqlite3.connect(self.path, isolation_level=None,
@@ -226,7 +226,7 @@ class IndexFile:
     @contextlib.contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
         """A connection of its own for long reads: it blocks no other call."""
-        with _TRANSLATED, contextlib.closing(sqlite3.connect(
+        with TRANSLATED, contextlib.closing(sqlite3.connect(
                 'file:%s?mode=ro' % self.path, uri=True)) as db:
             yield db
 
@@ -276,4 +276,5 @@ class _Held(_Translated):
         super().__exit__(kind, error, trace)
 
 
-_TRANSLATED = _Translated()
+#: For files of the index's kind.
+TRANSLATED = _Translated()

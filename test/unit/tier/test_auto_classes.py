@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.server
 import os
-import sqlite3
+import stat
 import threading
 import time
 import zipfile
@@ -20,10 +20,11 @@ from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.ranks import NoRing
 from swift_dss.tier.classify import child, worker
-from swift_dss.tier.classify.book import Book, Waiting
 from swift_dss.tier.classify.child import Bounds, Verdict
 from swift_dss.tier.classify.telling import Teller, Told, time_of
 from swift_dss.tier.classify.worker import Classifier
+from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
+from swift_dss.tier.index.waiting.book import Book, Waiting
 from swift_dss.wire import classmap, names
 from swift_dss.wire.control import Event, EventKind
 
@@ -323,7 +324,7 @@ def test_a_list_gives_the_first_that_is_due(tmp_path):
 
 
 def test_a_list_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr('swift_dss.tier.classify.book.MOST', 2)
+    monkeypatch.setattr('swift_dss.tier.index.waiting.book.MOST', 2)
     book = Book(str(tmp_path / 'list'))
     assert [book.add(row(number)) for number in range(3)] == [
         True, True, False]
@@ -331,14 +332,33 @@ def test_a_list_has_an_end(tmp_path, monkeypatch):
 
 def test_a_damaged_list_is_put_aside(tmp_path):
     (tmp_path / 'list').write_bytes(b'no database at all' * 100)
+    (tmp_path / 'list-wal').write_bytes(b'nor its log' * 100)
     book = Book(str(tmp_path / 'list'))
     assert len(book) == 0
-    assert (tmp_path / 'list.damaged').exists()
+    aside, = tmp_path.glob('list.damaged-*[0-9]')
+    assert aside.read_bytes().startswith(b'no database at all')
+    assert book.add(row(1)) and book.first() == row(1)
+
+
+def test_a_list_is_its_owners_alone(tmp_path):
+    book = Book(str(tmp_path / 'list'))
+    assert book.add(row(1))
+    for path in tmp_path.glob('list*'):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_errors_of_a_list_are_those_of_the_index(tmp_path):
+    book = Book(str(tmp_path / 'list'))
+    book.close()
+    with pytest.raises(IndexDamaged):
+        book.first()
+    with pytest.raises(IndexUnavailable):
+        Book(str(tmp_path / 'nowhere' / 'list'))
 
 
 def test_an_upload_does_not_fail_for_the_list(bench, monkeypatch):
     def full(self, row):
-        raise sqlite3.OperationalError('database or disk is full')
+        raise IndexUnavailable('database or disk is full')
     monkeypatch.setattr(Book, 'add', full)
     bench.classifier.heard(Event(EventKind.PUT, row(1).version, '1', 10,
                                  auto=GOLD))

@@ -6,13 +6,13 @@ once. Beyond ``MOST`` versions a new one is refused.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
 import threading
 from typing import NamedTuple, Optional
 
 from swift_dss.core.version import VersionId
+from swift_dss.io.private import private_file
+from swift_dss.tier.index.file import TRANSLATED, IndexDamaged, move_aside
 
 #: Rows; each takes some 150 bytes on disk.
 MOST = 100_000
@@ -44,16 +44,17 @@ class Book:
     """Thread-safe; each call is one transaction.
 
     :param path: of the file; one that is damaged is put aside
-    :raises sqlite3.Error: it can be neither read nor made
+    :raises IndexUnavailable: it can be neither read nor made, nor written by
+        a later call
     """
 
     def __init__(self, path: str) -> None:
         self._lock = threading.Lock()
         try:
             self._file = _opened(path)
-        except sqlite3.DatabaseError:
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(path, path + '.damaged')
+        except IndexDamaged:
+            with TRANSLATED:
+                move_aside(path)
             self._file = _opened(path)
         self._count = int(self._one('SELECT COUNT(*) FROM waiting')[0])
 
@@ -65,7 +66,7 @@ class Book:
 
         :returns: False if there are too many
         """
-        with self._lock, self._file:
+        with TRANSLATED, self._lock, self._file:
             if self._count >= MOST:
                 return False
             self._count += self._file.execute(
@@ -91,7 +92,7 @@ class Book:
 
     def remove(self, row: Waiting) -> None:
         """No more is to be done for a version."""
-        with self._lock, self._file:
+        with TRANSLATED, self._lock, self._file:
             self._count -= self._file.execute(
                 'DELETE FROM waiting WHERE device = ? AND key = ?', (
                     row.version.device, row.version.key)).rowcount
@@ -102,25 +103,27 @@ class Book:
             self._file.close()
 
     def _change(self, statement: str, value: float, row: Waiting) -> None:
-        with self._lock, self._file:
+        with TRANSLATED, self._lock, self._file:
             self._file.execute(statement, (
                 value, row.version.device, row.version.key))
 
     def _one(self, statement: str) -> sqlite3.Row:
-        with self._lock:
+        with TRANSLATED, self._lock:
             row: sqlite3.Row = self._file.execute(statement).fetchone()
         return row
 
 
 def _opened(path: str) -> sqlite3.Connection:
-    opened = sqlite3.connect(path, check_same_thread=False, timeout=10.0)
-    try:
-        opened.execute('PRAGMA journal_mode = WAL')
-        # An upload whose row a power cut takes is classified by another
-        # replica's node, or not at all: its bytes have the rule's class.
-        opened.execute('PRAGMA synchronous = NORMAL')
-        opened.executescript(_TABLE)
-    except BaseException:
-        opened.close()
-        raise
+    with TRANSLATED:
+        private_file(path)
+        opened = sqlite3.connect(path, check_same_thread=False, timeout=10.0)
+        try:
+            opened.execute('PRAGMA journal_mode = WAL')
+            # An upload whose row a power cut takes is classified by another
+            # replica's node, or not at all: its bytes have the rule's class.
+            opened.execute('PRAGMA synchronous = NORMAL')
+            opened.executescript(_TABLE)
+        except BaseException:
+            opened.close()
+            raise
     return opened
