@@ -32,8 +32,6 @@ from swift_dss.wire.dssfile import Decoder
 
 
 _READ_BYTES = 65536
-#: Older than any object: stock object servers refuse such a POST.
-_TOO_OLD = '0000000001.00000'
 _META = 'HTTP_X_OBJECT_META_'
 #: In the environment of a POST: its metadata is the object's own, so a class
 #: in it is nobody's wish.
@@ -144,9 +142,8 @@ def classify(env: Env, start: Start, app: App, target: Target,
     :raises HTTPException: the metadata cannot be looked at
     """
     alone = dict(env)
-    set_headers(alone, {
-        'X-Timestamp': _TOO_OLD, names.META_AT: registers.NEVER,
-        names.MAP_AT: at or Timestamp.now().internal})
+    set_headers(alone, registers.class_alone(
+        at or Timestamp.now().internal))
     context = WSGIContext(app)
     answer: Body = context._app_call(alone)
     headers = context._response_headers

@@ -26,6 +26,8 @@ from swift_dss.wire import names
 
 #: Older than everything.
 NEVER = '0000000000.00000'
+#: Older than any object: stock object servers refuse such a POST.
+_TOO_OLD = '0000000001.00000'
 _TIMESTAMP = re.compile(r'\d{10}\.\d{5}(_[0-9a-f]{16})?')
 _TYPE_AT = 'Content-Type-Timestamp'
 _CLASS = names.TRANSIENT_MAP.lower()
@@ -51,6 +53,14 @@ class Registers(NamedTuple):
     class_map: Mapping[str, str] = {}
     type_at: str = ''
     content_type: str = ''
+
+
+def class_alone(at: str) -> Dict[str, str]:
+    """Headers of a POST that sets the class map and nothing else.
+
+    :param at: when it was decided
+    """
+    return {'X-Timestamp': _TOO_OLD, names.META_AT: NEVER, names.MAP_AT: at}
 
 
 def is_timestamp(text: str) -> bool:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Says which POST set the metadata.
 _META = 'X-Object-Meta-Post'
-#: Older than any object: stock object servers refuse such a POST.
-_TOO_OLD = '0000000001.00000'
 
 
 class Post(NamedTuple):
@@ -123,9 +121,8 @@ def _of_class(at: str, class_id: int) -> Post:
     """As ``proxy.reclassify`` has it."""
     class_map = ClassMap.uniform(class_id)
     return Post(at, {'map': classmap.encode(class_map)}, dict(
-        classmap.to_headers(names.TRANSIENT_MAP, class_map), **{
-            'X-Timestamp': _TOO_OLD, names.META_AT: registers.NEVER,
-            names.MAP_AT: at}))
+        classmap.to_headers(names.TRANSIENT_MAP, class_map),
+        **registers.class_alone(at)))
 
 
 def shown(node: Node, name: str) -> Shown:

@@ -23,8 +23,6 @@ from swift_dss.wire import classmap, names, registers
 
 _TIMEOUT_SECONDS = 5.0
 _TICK_SECONDS = 0.00001
-#: Older than any object: object servers that know no registers refuse it.
-_TOO_OLD = '0000000001.00000'
 
 
 class Told(NamedTuple):
@@ -76,9 +74,8 @@ class Teller:
         :raises TooManySpans: the map does not fit its headers
         """
         headers = dict(
-            classmap.to_headers(names.TRANSIENT_MAP, class_map), **{
-                'X-Timestamp': _TOO_OLD, names.META_AT: registers.NEVER,
-                names.MAP_AT: time_of(version, self.rank(version)),
+            classmap.to_headers(names.TRANSIENT_MAP, class_map),
+            **registers.class_alone(time_of(version, self.rank(version))), **{
                 'X-Backend-Storage-Policy-Index': str(version.policy),
                 'X-Backend-Allow-Reserved-Names': 'true',
                 'User-Agent': 'swift-dss-tierd', 'Content-Length': '0'})
