@@ -16,6 +16,7 @@ from swiftclient.exceptions import ClientException
 from swift_dss.cli import main
 from swift_dss.client.formats import known
 from swift_dss.client.formats.readers import FileReader
+from swift_dss.client.fs.writing.auto import InMemory
 
 fsspec = pytest.importorskip('fsspec')
 pytest.importorskip('aiohttp')
@@ -121,12 +122,46 @@ def test_classes_by_pattern(cluster, box, fs):
         assert own.info(path)['dss']['class_id'] == expected, name
 
 
-def test_auto_without_a_classifier_is_an_error_that_says_so(cluster, box):
-    own = fsspec.filesystem('dss', **options(cluster),
-                            classes={'*.unheard-of': 'auto'})
-    with pytest.raises(NotImplementedError, match='unheard-of'):
-        own.pipe_file(box + '/o.unheard-of', b'data')
-    assert not own.exists(box + '/o.unheard-of')
+@pytest.mark.parametrize('segment_bytes', [MIB, 64 * MIB])
+def test_a_file_is_classified_by_its_format_as_it_is_written(
+        cluster, box, segment_bytes):
+    """A library writes it; its footer comes last."""
+    arrow = pytest.importorskip('pyarrow')
+    from pyarrow import parquet
+    own = fsspec.filesystem(
+        'dss', **options(cluster), segment_bytes=segment_bytes,
+        classes={'*.parquet': 'auto'}, hot_class='gold')
+    path = box + '/t.parquet'
+    parquet.write_table(
+        arrow.table({'a': [pattern(40, str(n)) for n in range(80000)]}),
+        path, filesystem=own, row_group_size=20000)
+    body = own.cat(path)
+    expected = known.classify(InMemory(body)).plan.ranges
+    assert len(body) > 2 * MIB
+    spans = own.classes_of(path)
+    assert [span[:2] for span in spans if span[2] == GOLD] == expected
+    assert {class_id for _, _, class_id in spans} == {0, GOLD}
+    assert own.info(path)['dss']['ranges'] == [
+        (offset, length, GOLD) for offset, length in expected]
+    assert bool(segments(own, box)) == (segment_bytes == MIB)
+
+
+def test_a_file_of_coroutines_is_classified_too(cluster, fs, box, tmp_path):
+    film(tmp_path / 'film.mp4', frames=240)
+    body = (tmp_path / 'film.mp4').read_bytes()
+
+    async def write():
+        own = fsspec.filesystem(
+            'dss', **options(cluster), segment_bytes=MIB,
+            asynchronous=True, skip_instance_cache=True,
+            classes={'*.mp4': 'auto'}, hot_class='gold')
+        async with await own.open_async(box + '/f.mp4', 'wb') as out:
+            await out.write(body)
+        await own.close()
+    asyncio.run(write())
+    assert [span[:2] for span in fs.classes_of(box + '/f.mp4')
+            if span[2] == GOLD] == known.classify(
+                InMemory(body)).plan.ranges
 
 
 def test_a_class_that_is_none_stores_nothing(fs, box):

@@ -15,9 +15,9 @@ _READ_BYTES = 256 << 20
 _READ_SHARE = 0.1
 #: Reads of a classifier: a tar of a million members takes so many.
 _READS = 1 << 20
-#: Blocks of a cached reader, and how many it keeps (64 MiB).
+#: Blocks of a cached reader, and bytes of them that it keeps.
 _BLOCK_BYTES = 256 << 10
-_BLOCKS = 256
+_KEPT_BYTES = 64 << 20
 
 
 class FileReader(Reader):
@@ -77,11 +77,14 @@ class Cached(Reader):
     """Blocks of a file that is far away; a few of them are kept.
 
     :param get: bytes from an offset to another, all of them in the file
+    :param kept_bytes: of blocks
     """
 
-    def __init__(self, size: int, get: Callable[[int, int], bytes]) -> None:
+    def __init__(self, size: int, get: Callable[[int, int], bytes],
+                 kept_bytes: int = _KEPT_BYTES) -> None:
         super().__init__(size)
         self._get = get
+        self._most_blocks = kept_bytes // _BLOCK_BYTES
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
 
     def read(self, offset: int, length: int) -> bytes:
@@ -103,7 +106,7 @@ class Cached(Reader):
             start = number * _BLOCK_BYTES
             raw = self._get(start, min(self.size, start + _BLOCK_BYTES))
         self._blocks[number] = raw
-        if len(self._blocks) > _BLOCKS:
+        if len(self._blocks) > self._most_blocks:
             self._blocks.popitem(last=False)
         return raw
 

@@ -8,10 +8,11 @@ from fsspec.asyn import (
     AsyncFileSystem, _run_coros_in_chunks, sync, sync_wrapper)
 
 from swift_dss.client.fs import errors, paths
-from swift_dss.client.fs.classing import ClassName, Names, Patterns
+from swift_dss.client.fs.classing import AUTO, ClassName, Names, Patterns
 from swift_dss.client.fs.manifest import post_section
 from swift_dss.client.fs.reclassify import Classes, Spans
 from swift_dss.client.fs.store import Store
+from swift_dss.client.fs.writing.auto import Auto
 from swift_dss.core.limits import DEFAULT_MAX_SPANS
 from swift_dss.core.spans import Span
 
@@ -23,8 +24,9 @@ class ClassVerbs(AsyncFileSystem):  # type: ignore[misc]
     _uploads: int
 
     def _has_classes(self, classes: Optional[Mapping[str, ClassName]],
-                     store: Store) -> None:
+                     hot_class: ClassName, store: Store) -> None:
         self._store = store
+        self._hot_class = hot_class
         self._patterns = Patterns(classes)
         self._names: Optional[Names] = None
 
@@ -33,13 +35,17 @@ class ClassVerbs(AsyncFileSystem):  # type: ignore[misc]
         """Changes of class that one object may have."""
         return self._names.max_spans if self._names else DEFAULT_MAX_SPANS
 
-    def class_for(self, path: str,
-                  class_name: Optional[ClassName]) -> Optional[int]:
-        """The class of what is written to ``path``; None: the cluster
-        decides."""
+    def class_for(self, path: str, class_name: Optional[ClassName]
+                  ) -> Tuple[Optional[int], Optional[Auto]]:
+        """(class of what is written to ``path``, where the cluster does not
+        decide; how its format gives ranges of it another)."""
         if class_name is None:
             class_name = self._patterns.class_of(path)
-        return None if class_name is None else self.class_id(class_name)
+        if class_name is None:
+            return None, None
+        if class_name == AUTO:
+            return None, Auto(self.class_id(self._hot_class), self.max_spans)
+        return self.class_id(class_name), None
 
     async def _class_names(self) -> Names:
         """The classes of this cluster.

@@ -9,7 +9,7 @@ from swift_dss.core.limits import CLASS_ID_MAX, DEFAULT_MAX_SPANS
 
 #: A class as a program names it.
 ClassName = Union[str, int]
-#: The pattern's class that the file's own format decides.
+#: The class of bytes that the file's own format decides.
 AUTO = 'auto'
 
 
@@ -69,16 +69,8 @@ class Patterns:
             for pattern, class_name in (classes or {}).items()]
 
     def class_of(self, path: str) -> Optional[ClassName]:
-        """None: the cluster decides.
-
-        :raises NotImplementedError: the pattern's class is ``auto``
-        """
+        """None: the cluster decides; it may be :data:`AUTO`."""
         for glob, class_name in self._rules:
             if glob.matches(path):
-                if class_name == AUTO:
-                    raise NotImplementedError(
-                        "classes={%r: 'auto'}: files are not classified "
-                        'while they are written; name a class, or use '
-                        '"swift-dss classify URL --post"' % glob.text)
                 return class_name
         return None

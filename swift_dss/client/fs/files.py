@@ -12,7 +12,7 @@ from fsspec.core import OpenFile
 from fsspec.spec import AbstractBufferedFile
 
 from swift_dss.client.fs.classing import ClassName
-from swift_dss.client.fs.segments import Cutter
+from swift_dss.client.fs.writing.segments import Cutter
 
 #: ``fsspec.open`` tells a file of an exception by nothing but its frame.
 _OPEN_FILE_EXIT = OpenFile.__exit__.__code__

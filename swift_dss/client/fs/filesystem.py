@@ -24,19 +24,23 @@ from swift_dss.client.fs.classing import ClassName
 from swift_dss.client.fs.files import AsyncDssFile, DssFile, Packed, Text
 from swift_dss.client.fs.large import Large
 from swift_dss.client.fs.listing import Listing
-from swift_dss.client.fs.segments import Cutter
 from swift_dss.client.fs.store import Request, Store
-from swift_dss.client.fs.upload import Target, Upload
+from swift_dss.client.fs.writing.segments import Cutter
+from swift_dss.client.fs.writing.upload import Target, Upload
 from swift_dss.wire.names import CONTAINER_CLASS
 
 _SEGMENT_BYTES = 16 * 1024 * 1024
+#: As of ``swift-dss classify``: "metadata" in the sample table.
+_HOT_CLASS = 1
 
 
 class DssFileSystem(ClassVerbs):
     """Swift with classes.
 
     :param classes: pattern to class, for what is written; the first that
-        fits ``container/object`` counts, ``dss_class`` of a call goes first
+        fits ``container/object`` counts, ``dss_class`` of a call goes first.
+        Of the class ``auto`` the file's format says which bytes are hot
+    :param hot_class: of these bytes
     :param segment_bytes: larger objects are sent in segments of this size
     :param uploads: segments of one file sent at a time; memory of a file
         that is written: ``(uploads + 1) * segment_bytes``
@@ -51,8 +55,10 @@ class DssFileSystem(ClassVerbs):
     def __init__(self, classes: Optional[Mapping[str, ClassName]] = None,
                  segment_bytes: int = _SEGMENT_BYTES, uploads: int = 2,
                  tries: int = 5, connections: int = 32,
-                 leave_segments: bool = False, asynchronous: bool = False,
-                 loop: Any = None, batch_size: Optional[int] = None,
+                 leave_segments: bool = False,
+                 hot_class: ClassName = _HOT_CLASS,
+                 asynchronous: bool = False, loop: Any = None,
+                 batch_size: Optional[int] = None,
                  use_listings_cache: bool = False, **options: Any) -> None:
         super().__init__(asynchronous=asynchronous, loop=loop,
                          batch_size=batch_size,
@@ -60,7 +66,7 @@ class DssFileSystem(ClassVerbs):
         self.segment_bytes = segment_bytes
         self._uploads = uploads
         self._leave_segments = leave_segments
-        self._has_classes(classes, Store(
+        self._has_classes(classes, hot_class, Store(
             login.Login({name: value for name, value in options.items()
                          if name in login.OPTIONS}),
             tries=tries, connections=connections))
@@ -286,9 +292,9 @@ class DssFileSystem(ClassVerbs):
         if not name:
             raise IsADirectoryError('dss://%s: is a container; an object '
                                     'needs a name in it' % path)
-        class_id = self.class_for(path, class_name)
+        class_id, auto = self.class_for(path, class_name)
         return Upload(self._store, self._large, Target(
-            container, name, class_id, headers or {}, exclusive),
+            container, name, class_id, headers or {}, exclusive, auto),
             self._uploads, self._leave_segments)
 
     def cutter(self, segment_bytes: Optional[int] = None) -> Cutter:

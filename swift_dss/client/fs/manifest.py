@@ -93,6 +93,21 @@ async def put_classed(store: Store, container: str, name: str,
                                sum(row['size_bytes'] for row in rows))
 
 
+async def post_ranges(store: Store, container: str, name: str,
+                      ranges: List[Span], size: int) -> None:
+    """Give an object that is stored its ranges; other bytes keep what the
+    cluster chose for the object.
+
+    The caller guarantees that the object has no more ranges than HEAD shows.
+    """
+    text = range_text(ranges)
+    if len(text) > MAX_HEADER_BYTES:
+        await post_section(store, container, name, ranges, None, size)
+        return
+    await store.send(Request('POST', container, name, headers={
+        names.RANGE_CLASS: text}))
+
+
 async def post_section(store: Store, container: str, name: str,
                        ranges: List[Span], class_id: Optional[int],
                        size: int) -> None:

@@ -34,9 +34,8 @@ def test_the_first_pattern_that_fits_counts():
     patterns = Patterns({'*/zarr.json': 'metadata', 'c/*': 'gold',
                          '*.parquet': 'auto'})
     assert [patterns.class_of(path) for path in (
-        'c/a/zarr.json', 'c/x.parquet', 'd/x')] == ['metadata', 'gold', None]
-    with pytest.raises(NotImplementedError, match='auto'):
-        patterns.class_of('d/x.parquet')
+        'c/a/zarr.json', 'c/x.parquet', 'd/x.parquet', 'd/x')] == [
+            'metadata', 'gold', 'auto', None]
 
 
 @pytest.mark.parametrize('status, kind', [

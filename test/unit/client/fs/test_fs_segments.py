@@ -7,7 +7,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift_dss.client.fs.segments import Cutter
+from swift_dss.client.fs.writing.segments import Cutter
 
 WRITES = st.lists(st.tuples(st.binary(max_size=40),
                             st.sampled_from([None, 1, 2])), max_size=12)

@@ -3,7 +3,8 @@
 Nothing shows under the object's name before :meth:`Upload.finish`, and
 nothing stays of an upload that is aborted. Segments lie in the container
 ``<container>_segments`` under ``<object>/dss-<random>/``; each is sent with
-the classes of its bytes.
+the classes of its bytes. Where the file's format says which (:mod:`auto`),
+that is known at the end, and earlier segments get them then.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Set
 
 from swift_dss.client.fs.large import Large, segments_container
 from swift_dss.client.fs.manifest import (
-    MAX_HEADER_BYTES, Row, folded, post_section, put_classed,
+    MAX_HEADER_BYTES, Row, folded, post_ranges, post_section, put_classed,
     row_of, section_of)
-from swift_dss.client.fs.segments import Segment
 from swift_dss.client.fs.store import Request, Store
+from swift_dss.client.fs.writing.auto import (
+    Auto, Written, hot_spans, merged, within)
+from swift_dss.client.fs.writing.segments import Segment
 from swift_dss.core.spans import Span
 from swift_dss.wire import names
 from swift_dss.wire.headers import range_text
@@ -32,6 +35,7 @@ class Target(NamedTuple):
     :param class_id: of the bytes in no range; None: the cluster decides
     :param headers: metadata and the like, for the object itself
     :param exclusive: refuse if the object exists
+    :param auto: None: the file's format says nothing
     """
 
     container: str
@@ -39,6 +43,7 @@ class Target(NamedTuple):
     class_id: Optional[int] = None
     headers: Mapping[str, str] = {}
     exclusive: bool = False
+    auto: Optional[Auto] = None
 
 
 class Upload:
@@ -92,6 +97,8 @@ class Upload:
         if not target.exclusive and not self._keep_old:
             old = await self._large.own_segments(target.container,
                                                  target.name)
+        if target.auto is not None:
+            await self._classify(last, target.auto)
         headers = dict(target.headers)
         if target.exclusive:
             headers['If-None-Match'] = '*'
@@ -104,6 +111,39 @@ class Upload:
             await self._publish(headers)
         if old:
             await self._remove_old(old)
+
+    async def _classify(self, last: Segment, auto: Auto) -> None:
+        """Give the bytes that open the file their class: those of the last
+        segment with its PUT, others by POSTs.
+
+        :raises OSError: a server refused the class
+        """
+        await self._all_sent()
+        rows = [self._rows[number] for number in sorted(self._rows)]
+        spans = await hot_spans(
+            Written(self._store, rows, last), auto,
+            self._spans + _placed(last),
+            '%s/%s' % self._target[:2])
+        if spans:
+            last.ranges = merged(last.ranges, within(
+                spans, last.offset, len(last)))
+            self._spans = merged(self._spans, within(spans, 0, last.offset))
+            await self._post(rows, spans)
+
+    async def _post(self, rows: List[Row], hot: List[Span]) -> None:
+        offset, posts = 0, []
+        for row in rows:
+            if within(hot, offset, row['size_bytes']):
+                posts.append(self._post_one(row, within(
+                    self._spans, offset, row['size_bytes'])))
+            offset += row['size_bytes']
+        await asyncio.gather(*posts)
+
+    async def _post_one(self, row: Row, ranges: List[Span]) -> None:
+        container, _, name = row['path'].lstrip('/').partition('/')
+        async with self._room:
+            await post_ranges(self._store, container, name, ranges,
+                              row['size_bytes'])
 
     async def _remove_old(self, segments: List[str]) -> None:
         try:
@@ -130,8 +170,7 @@ class Upload:
         return '%s/%08d' % (self._prefix, number)
 
     def _note(self, segment: Segment) -> None:
-        self._spans += [Span(segment.offset + span.offset, span.length,
-                             span.class_id) for span in segment.ranges]
+        self._spans += _placed(segment)
         self._size = segment.offset + len(segment)
 
     async def _send(self, number: int, segment: Segment) -> None:
@@ -169,6 +208,12 @@ class Upload:
         except OSError:
             self._is_published = False
             raise
+
+
+def _placed(segment: Segment) -> List[Span]:
+    """A segment's ranges, in the object."""
+    return [Span(segment.offset + span.offset, span.length, span.class_id)
+            for span in segment.ranges]
 
 
 async def put_segment(store: Store, container: str, name: str,
