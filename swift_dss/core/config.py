@@ -143,7 +143,7 @@ class PrefetchConf:
     state_bytes: int = limits.DEFAULT_PREFETCH_STATE_BYTES
     bytes_per_second: int = 0
     dollars_per_gb: float = 0.09
-    dollars_per_day: float = 0.0
+    dollars_per_day: float = 5.0
 
 
 @dataclass(frozen=True)

@@ -121,15 +121,25 @@ def _prefetch(state: Dict[str, Any]) -> str:
     if not state:
         return ''
     head = 'prefetch %s: %d waiting, %d coming, %d unread; %s of %s; %s of ' \
-        'memory; $%.6f' % (
+        'memory; $%.6f%s' % (
             state['strategy'], state['waiting'], state['coming'],
             state['here'], size(state['open_bytes']),
             size(state['budget_bytes']), size(state['state_bytes']),
-            state['dollars'])
+            state['dollars'], _today(state))
     return head + '\n' + table(
         ('PREFETCHED', 'PARTS>', 'BYTES>', 'DOLLARS>'),
         [(text, state[key + '_pieces'], size(state[key + '_bytes']),
           '%.6f' % state[key + '_dollars']) for key, text in _FATES])
+
+
+def _today(state: Dict[str, Any]) -> str:
+    # Daemons of older releases do not say it.
+    limit = state.get('dollars_per_day', 0.0)
+    if not limit:
+        return ''
+    spent = state['dollars_today']
+    return ', $%.6f of $%g today%s' % (
+        spent, limit, ': no more is fetched ahead' if spent >= limit else '')
 
 
 def _classify(state: Dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ requests of all clients are then put in the order of their times.
 from __future__ import annotations
 
 import random
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 from swift_dss.replay.traces.model import Trace, Verb, numpy
 
@@ -103,7 +103,8 @@ def chains(requests: int = 200000, clients: int = 8, accounts: int = 1,
     dice = random.Random('chains %d' % seed)
     maker = _Sessions(
         dice, (seq_once, rand_once, seq_repeated, rand_repeated), chain,
-        chain_count, run, once_run, recent, swerve, accounts)
+        chain_count, run, once_run, recent, swerve, accounts, requests,
+        clients)
     each = max(1, requests // clients)
     steps: List[_Step] = []
     for client in range(clients):
@@ -115,6 +116,32 @@ def chains(requests: int = 200000, clients: int = 8, accounts: int = 1,
     return _trace('chains', steps, request, maker.end, accounts)
 
 
+class _Unused:
+    """Places that are handed out once each, in no order: neighbours in
+    time are none in space, or a prefetcher would find streams."""
+
+    #: So many times as many places as are wanted.
+    _SPARSE = 4
+
+    def __init__(self, dice: Any, first: int, length: int,
+                 most: int) -> None:
+        self._dice = dice
+        self._first = first
+        self._stride = length + 1
+        self._count = self._SPARSE * most
+        self._taken: Set[int] = set()
+        #: The block after all places.
+        self.end = first + self._count * self._stride
+
+    def take(self) -> int:
+        """The first block of a place."""
+        place = self._dice.randrange(self._count)
+        while place in self._taken:
+            place = self._dice.randrange(self._count)
+        self._taken.add(place)
+        return self._first + int(place) * self._stride
+
+
 class _Sessions:
     """Chains of every account, and clients that follow them."""
 
@@ -123,7 +150,8 @@ class _Sessions:
 
     def __init__(self, dice: Any, shares: Tuple[float, ...], chain: int,
                  chain_count: int, run: int, once_run: int, recent: float,
-                 swerve: float, accounts: int) -> None:
+                 swerve: float, accounts: int, requests: int,
+                 clients: int) -> None:
         self._dice = dice
         total = sum(shares) or 1.0
         self._shares = [share / total for share in shares]
@@ -141,6 +169,11 @@ class _Sessions:
         self._chains: Dict[int, List[_Chain]] = {
             account: self._make_chains(chain, chain_count, run)
             for account in range(accounts)}
+        # Each client's last run is cut short.
+        self._once_runs = _Unused(dice, self.end, once_run,
+                                  requests // max(1, once_run) + clients)
+        self._singles = _Unused(dice, self._once_runs.end, 1, requests)
+        self.end = self._singles.end
         weights = [(turn + 1) ** -0.6 for turn in range(chain_count)]
         self._cumulated = [sum(weights[:turn + 1])
                            for turn in range(chain_count)]
@@ -186,14 +219,13 @@ class _Sessions:
         if repeated >= max(behind[SEQ_ONCE], behind[RAND_ONCE]):
             yield from self._follow(account)
         elif behind[SEQ_ONCE] >= behind[RAND_ONCE]:
-            first, self.end = self.end, self.end + self._once_run + 1
+            first = self._once_runs.take()
             for block in range(first, first + self._once_run):
                 yield block, SEQ_ONCE
         elif recent and self._dice.random() < self._recent_share:
             yield self._dice.choice(recent), RAND_ONCE
         else:
-            first, self.end = self.end, self.end + 2
-            yield first, RAND_ONCE
+            yield self._singles.take(), RAND_ONCE
 
     def _follow(self, account: int) -> Iterator[Tuple[int, int]]:
         chain, = self._dice.choices(self._chains[account],

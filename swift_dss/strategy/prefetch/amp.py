@@ -25,9 +25,12 @@ was requested before the last unit of its predecessor was hit would never see
 that increment. Units of S3 are larger than reads, so "after a known unit" is
 judged by bytes. The time of a fetch and the speed of a stream are measured (by
 class, moving average). A first set starts with the trigger distance that
-follows from them, within bounds, and rule 7 may double it up to there: S3
-takes as long as a thousand reads, and with one step for each late unit a
-stream would end before it reached that distance.
+follows from them, and rule 7 may double it up to there: S3 takes as long as a
+thousand reads, and with one step for each late unit a stream would end before
+it reached that distance. A stream that ends before its set does costs bytes
+in vain, and the paper's caches do not pay for bytes: here no set goes further
+than most streams of its account and class went
+(:mod:`~swift_dss.strategy.prefetch.lengths`).
 
 There is no table of streams: state hangs on units, the least recently used
 forgotten first.
@@ -40,15 +43,15 @@ from typing import Hashable, List, Optional, Tuple
 
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want)
+from swift_dss.strategy.prefetch.lengths import Kind, Lengths
 
 #: Degree of a stream's first set, units: just enough for the second set to
 #: come ahead (rule 3).
 FIRST_DEGREE = 5
 #: Rule 3: no fetching ahead of hits at or below it.
 ASYNC_ABOVE = 4
-#: Bounds of a first set's measured trigger distance, units.
-FIRST_TRIGGER_MAX = 16
-#: Pairs of account and class whose fetches are timed.
+#: Pairs of account and class whose fetches are timed, and whose streams'
+#: lengths are known.
 TIMED_KINDS = 256
 #: Weight of the newest of the measured times.
 _NEWEST = 0.25
@@ -65,15 +68,22 @@ class Run:
     :ivar unit_seconds: in which it reads one unit while it does not have
         to wait; 0 if not known yet
     :ivar waited: its last read had to
+    :ivar kind: account and class id when it was found
+    :ivar since: where the read ended by which it was found, bytes
+    :ivar gone_on: how far it was read from there, units
     """
 
-    __slots__ = ('class_id', 'degree', 'trigger', 'unit_seconds', 'until',
-                 'waited')
+    __slots__ = ('class_id', 'degree', 'gone_on', 'kind', 'since', 'trigger',
+                 'unit_seconds', 'until', 'waited')
 
-    def __init__(self, degree: int, trigger: int, class_id: int) -> None:
+    def __init__(self, degree: int, trigger: int, kind: Kind,
+                 since: int) -> None:
         self.degree = degree
         self.trigger = trigger
-        self.class_id = class_id
+        self.kind = kind
+        self.class_id = kind[1]
+        self.since = since
+        self.gone_on = 0.0
         self.until = 0
         self.unit_seconds = 0.0
         self.waited = True
@@ -119,6 +129,7 @@ class Amp(Prefetch):
         #: Account and class id to the seconds that a fetch takes.
         self._fetch_seconds: OrderedDict[Tuple[str, int], float] = \
             OrderedDict()
+        self._lengths = Lengths(self._first_degree, TIMED_KINDS)
 
     # -- what it is told -------------------------------------------------
 
@@ -269,10 +280,20 @@ class Amp(Prefetch):
         if before.run is not None:
             before.run.class_id = access.class_id
             return before.run
+        kind = access.account, access.class_id
+        self._lengths.began(kind)
         degree = max(self._first_degree, self._units_of(access))
         trigger = max(degree // 2, self._measured_trigger(before, access))
-        return Run(min(self._max_degree - 1, max(degree, trigger + 1)),
-                   min(trigger, self._max_degree - 2), access.class_id)
+        degree = max(1, min(max(degree, trigger + 1), self._max_degree - 1,
+                            self._likely(kind, 0.0, access)))
+        return Run(degree, min(trigger, degree - 1), kind,
+                   access.offset + access.length)
+
+    def _likely(self, kind: Kind, gone_on: float, access: Access) -> int:
+        """Units that a stream will likely read from here; if any, then as
+        many as it reads at a time."""
+        ahead = self._lengths.ahead(kind, gone_on)
+        return ahead and max(ahead, self._units_of(access))
 
     def _too_late(self, account: str, run: Run) -> None:
         """Rule 7; up to twice as much at once where measured times say
@@ -286,11 +307,18 @@ class Amp(Prefetch):
 
     def _pace(self, run: Run, access: Access, before: float) -> None:
         units = access.length / self._unit_bytes
+        gone_on = self._gone_on(run, access)
+        if gone_on > run.gone_on:
+            self._lengths.went_on(run.kind, run.gone_on, gone_on)
+            run.gone_on = gone_on
         if not run.waited:
             seconds = (access.now - before) / units
             known = run.unit_seconds or seconds
             run.unit_seconds = known + (seconds - known) * _NEWEST
         run.waited = not access.hit
+
+    def _gone_on(self, run: Run, access: Access) -> float:
+        return (access.offset + access.length - run.since) / self._unit_bytes
 
     def _measured_trigger(self, before: Unit, access: Access) -> int:
         """The distance at which a fetch would come in time, if the stream
@@ -301,7 +329,7 @@ class Amp(Prefetch):
         if fetch is None or passed <= 0:
             return 0
         units = access.length / self._unit_bytes
-        return min(FIRST_TRIGGER_MAX, int(fetch * units / passed))
+        return min(self._max_degree, int(fetch * units / passed))
 
     def _ask(self, access: Access, run: Run, start: int, offset: int,
              room_bytes: int) -> List[Want]:
@@ -318,6 +346,8 @@ class Amp(Prefetch):
         run.degree = max(run.degree, run.trigger + 1)
         stop = min((start + run.degree) * unit_bytes, access.object_bytes,
                    offset + room_bytes)
+        ahead = self._likely(run.kind, self._gone_on(run, access), access)
+        stop = min(stop, access.offset + access.length + ahead * unit_bytes)
         if stop <= offset:
             return []
         last = (stop - 1) // unit_bytes

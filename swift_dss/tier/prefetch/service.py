@@ -38,6 +38,7 @@ from swift_dss.tier.local.local import Local
 from swift_dss.tier.local.watch import Watcher
 from swift_dss.tier.metrics import Metrics
 from swift_dss.tier.prefetch.book import Book, Fate, Piece, Stage
+from swift_dss.tier.prefetch.daily import Daily
 from swift_dss.tier.prefetch.manifests import (
     ManifestHearer, ManifestReader, Members)
 from swift_dss.tier.prefetch.objects import Known, Objects
@@ -60,7 +61,6 @@ _WRITE_OFF_SECONDS = 30.0
 _SAVE_SECONDS = 600.0
 #: An event that claims to be older is of another clock.
 _OLDEST_SECONDS = 5.0
-_DAY_SECONDS = 86400.0
 
 
 class Prefetcher(Watcher, Ahead, ManifestHearer):
@@ -95,6 +95,8 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
                 self._conf.state_bytes),
             lambda class_id: in_force.table.spec(class_id).prefetch)
         self._book = Book(GET_PRICE, self._conf.dollars_per_gb / GB)
+        self._daily = Daily(self._conf.dollars_per_day, self._clock,
+                            self._logger)
         self._objects = Objects(local.index, conf.swift_dir)
         self._spare = Spare(
             float(self._conf.bytes_per_second),
@@ -104,7 +106,6 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
         self._more = threading.Condition(self._lock)
         self._heap: List[Tuple[int, float, int, Piece]] = []
         self._pushed = 0
-        self._day = (0.0, 0.0)
         self._stopping = threading.Event()
         self._saved_at = self._clock.monotonic()
         self._manifests = ManifestReader(local, self._objects, self, metrics)
@@ -251,6 +252,7 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
         """Plain values for status output."""
         with self._lock:
             fields = self._book.status()
+            fields.update(self._daily.status(self._book.dollars))
             fields.update(
                 strategy=self._conf.strategy,
                 budget_bytes=self._conf.budget_bytes,
@@ -315,7 +317,7 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
 
     def _room(self) -> int:
         """Bytes that may be taken up now."""
-        if self._dollars_left() <= 0:
+        if self._daily.is_spent(self._book.dollars):
             return 0
         now = self._clock.monotonic()
         room = self._conf.budget_bytes - self._book.open_bytes
@@ -335,15 +337,6 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
             self._strategy.on_evict(*where, False, now)
             room = self._conf.budget_bytes - self._book.open_bytes
         return max(0, room)
-
-    def _dollars_left(self) -> float:
-        if not self._conf.dollars_per_day:
-            return 1.0
-        since, spent = self._day
-        now = self._clock.monotonic()
-        if now - since > _DAY_SECONDS:
-            self._day = since, spent = now, self._book.dollars
-        return self._conf.dollars_per_day - (self._book.dollars - spent)
 
     def _left(self, version: VersionId, known: Optional[Known],
               gone: Optional[List[Tuple[int, int]]]) -> None:

@@ -57,3 +57,31 @@ def test_versions_come_in_pages_under_one_line_of_heads():
         tables.listing(rows[:2]),
         tables.listing(rows[2:], with_heads=False)]) == \
         tables.listing(rows)
+
+
+#: Of a prefetcher that has done nothing yet.
+PREFETCH = dict.fromkeys(
+    ['waiting', 'coming', 'here', 'open_bytes', 'budget_bytes',
+     'state_bytes', 'dollars'] + [
+        '%s_%s' % (fate, unit)
+        for fate in ('useful', 'late', 'wasted', 'dropped', 'cancelled')
+        for unit in ('pieces', 'bytes', 'dollars')], 0)
+
+
+def head_of_prefetch(**changes):
+    head, = (line for line in tables.status(dict(STATUS, prefetch=dict(
+        PREFETCH, strategy='amp', **changes))).splitlines()
+        if line.startswith('prefetch amp'))
+    return head
+
+
+def test_the_days_dollars_of_prefetching_are_shown_with_their_limit():
+    assert head_of_prefetch(
+        dollars=7.5, dollars_today=2.5, dollars_per_day=5.0).endswith(
+            '; $7.500000, $2.500000 of $5 today')
+    assert head_of_prefetch(
+        dollars=7.5, dollars_today=5.0, dollars_per_day=5.0).endswith(
+            ' of $5 today: no more is fetched ahead')
+    for unlimited in ({}, {'dollars_today': 7.5, 'dollars_per_day': 0.0}):
+        assert head_of_prefetch(dollars=7.5, **unlimited).endswith(
+            '; $7.500000')

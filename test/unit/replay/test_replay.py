@@ -12,7 +12,7 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.replay import (
     classing, latency, plan, recommend, results, simulator, timed)
 from swift_dss.replay.setup import Setup
-from swift_dss.replay.traces import generators, model, native
+from swift_dss.replay.traces import generators, model, native, sessions
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import base
 from swift_dss.wire.settings import classtable
@@ -493,6 +493,23 @@ def test_chains_have_tombolos_mix():
     shares = [float((trace.class_ids == 11 + kind).mean())
               for kind in range(4)]
     assert shares == pytest.approx([0.21, 0.21, 0.47, 0.10], abs=0.02)
+
+
+@pytest.mark.parametrize('kind, length', [
+    (sessions.SEQ_ONCE, 32), (sessions.RAND_ONCE, 1)])
+def test_places_that_are_read_once_are_no_neighbours(kind, length):
+    """Else a prefetcher that goes too far finds the next of them."""
+    trace = generators.generate('gen:chains,requests=40000')
+    seen, fresh, beside = set(), 0, 0
+    for block, class_id in zip((trace.starts // trace.lengths).tolist(),
+                               trace.class_ids.tolist()):
+        if class_id == 11 + kind and block not in seen:
+            fresh += 1
+            beside += not seen.isdisjoint((block - 1, block - 2))
+        seen.add(block)
+    begun = fresh / length
+    # A run's own requests follow one another.
+    assert beside - (fresh - begun) < 0.25 * begun
 
 
 def test_every_strategy_replays():

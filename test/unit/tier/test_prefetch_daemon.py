@@ -425,14 +425,23 @@ def test_who_is_never_read_does_not_end_all_prefetching(bed):
     wait(lambda: bed.local_parts(other) == {3, 4, 5})
 
 
-def test_a_days_dollars_are_a_limit(bed):
+def test_a_day_has_a_limit_of_dollars_unless_it_is_taken_away():
+    assert 0 < PrefetchConf().dollars_per_day < 10
+
+
+def test_a_days_dollars_are_a_limit(bed, caplog):
     bed = bed(dollars_per_day=1e-6)
     place = bed.store('film')
     bed.start()
     bed.fetch(place, 0)
     bed.fetch(place, 1)
     wait(lambda: bed.made.status()['here'] == 4)
-    assert bed.made.status()['dollars'] > 1e-6
+    status = bed.made.status()
+    assert status['dollars'] == status['dollars_today'] > 1e-6
+    assert [record.getMessage() for record in caplog.records
+            if 'dollars_per_day' in record.getMessage()] == [
+                'prefetch: no more is fetched ahead for 1440 minutes: the '
+                'dollars_per_day of 1e-06 are spent']
     for part in range(2, 6):
         bed.read(place, part)
     bed.fetch(place, 6)
@@ -441,6 +450,8 @@ def test_a_days_dollars_are_a_limit(bed):
     bed.fetch(place, 7)
     bed.fetch(place, 8)
     wait(lambda: len(bed.cloud.asked) > 4)
+    status = bed.made.status()
+    assert 0 < status['dollars_today'] < status['dollars']
 
 
 def test_nothing_is_pushed_out_for_what_may_never_be_read(bed):

@@ -207,6 +207,8 @@ def test_a_first_set_starts_where_measured_times_ask_for():
     """A fetch took two seconds, and the stream reads a unit in a quarter
     of one: eight units are read meanwhile."""
     amp = Amp(SETTINGS)
+    for number in range(5):
+        whole_stream(amp, 1000 * (number + 1), 30)
     read(amp, 100, hit=False, at=0.0)
     read(amp, 101, hit=False, at=0.0)
     arrive(amp, 102, 4, at=2.0)
@@ -214,6 +216,55 @@ def test_a_first_set_starts_where_measured_times_ask_for():
     assert read(amp, 1, hit=False, at=3.25) == [(2, 9)]
     arrive(amp, 2, 9, at=3.3)
     assert read(amp, 2, at=3.5) == [(11, 9)]  # its trigger: 10 - 8
+
+
+def whole_stream(amp, first, units, **more):
+    """A stream that misses all the time; what was wanted of it."""
+    return [wanted for unit in range(first, first + units)
+            for wanted in read(amp, unit, hit=False, **more)]
+
+
+def test_a_set_goes_no_further_than_most_streams_before_it():
+    amp = WholeAmp(SETTINGS)
+    assert whole_stream(amp, 1000, 4)[0] == (1002, 5)
+    for number in range(2, 6):
+        whole_stream(amp, 1000 * number, 4)
+    assert whole_stream(amp, 6000, 4) == [(6002, 2)]
+    # The one that goes on beyond has what it needs again.
+    assert whole_stream(amp, 6004, 9) == [(6005, 3), (6009, 4)]
+
+
+def test_a_stream_that_is_read_again_is_no_longer_one():
+    amp = WholeAmp(SETTINGS)
+    for number in range(1, 6):
+        for _ in range(9):
+            whole_stream(amp, 1000 * number, 4)
+    assert whole_stream(amp, 6000, 4)[0] == (6002, 2)
+
+
+def test_streams_that_end_at_once_are_not_fetched():
+    amp = WholeAmp(SETTINGS)
+    for number in range(1, 6):
+        whole_stream(amp, 1000 * number, 2)
+    assert whole_stream(amp, 6000, 2) == []
+
+
+def test_the_length_of_streams_is_learnt_by_account_and_class():
+    amp = WholeAmp(SETTINGS)
+    for number in range(1, 6):
+        whole_stream(amp, 1000 * number, 4)
+
+    def first_set(account, class_id):
+        wants = []
+        for unit in (0, 1):
+            wants += amp.on_request(
+                Access(account, 'c', 'y%d' % class_id, unit * UNIT, UNIT, END,
+                       False, 0.0, class_id), 1 << 40)
+        return [want.length // UNIT for want in wants]
+
+    assert first_set('a', 0) == [2]
+    assert first_set('a', 1) == [5]
+    assert first_set('b', 0) == [5]
 
 
 def test_the_room_bounds_what_is_known_to_come():
