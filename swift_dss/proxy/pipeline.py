@@ -43,6 +43,12 @@ _BELOW = {
     'kmip_keymaster': 'the keymaster is above it',
 }
 _CRYPTO = {'encrypter': 'encryption', 'decrypter': 'encryption'}
+#: Filters that change no row of a listing but for what is behind its ETag.
+_STRAIGHT = frozenset((
+    'account_quotas', 'auth_token', 'bulk', 'container_quotas',
+    'container_sync', 'copy', 'dlo', 'formpost', 'keystoneauth',
+    'proxy_logging', 'ratelimit', 'read_only', 's3api', 'slo', 'staticweb',
+    'symlink', 'tempauth', 'tempurl', 'versioned_writes'))
 
 
 class WrongPlace(BadConfig, ConfigFileError):
@@ -74,6 +80,18 @@ def check(above: Sequence[str], below: Sequence[str],
 def names_of(apps: Sequence[Any]) -> List[str]:
     """The names of these WSGI applications in the paste configuration."""
     return [_name_of(app) for app in apps]
+
+
+def is_straight(app: Any) -> bool:
+    """True if every filter from ``app`` down to ours changes no row of a
+    listing but for what is behind its ETag."""
+    while app is not None:
+        name = _name_of(app)
+        if name not in _STRAIGHT:
+            return name == 'dss'
+        # Keystone's has another name for it.
+        app = getattr(app, 'app', None) or getattr(app, '_app', None)
+    return False
 
 
 def below_of(app: Any) -> List[Any]:

@@ -77,6 +77,35 @@ def test_classes_however_they_came(swift, filled):
     assert shown == rows
 
 
+def test_rows_past_the_filters_are_those_that_they_write(
+        cluster, swift, container):
+    """No object here is a link, or one in segments."""
+    classes = {'a "hash": "x': 'gold', 'b;slo_etag=1': '0', 'c\u00e9': '19'}
+    for name, class_name in classes.items():
+        swift.put_object(container, name, BODY, headers={
+            'X-DSS-Object-Class': class_name},
+            content_type='text/plain; charset=utf-8')
+    settle(cluster, swift, container, classes)
+    url, token = swift.get_auth()
+
+    def ask(query):
+        answer = raw_http.request(
+            cluster.conf.proxy_port, 'GET', '%s/%s?%s' % (
+                url[url.index('/v1'):], container, query),
+            [('X-Auth-Token', token)])
+        assert answer.status == 200
+        return answer
+    shown = json.loads(ask('format=json&dss=true').body)
+    assert [row.pop('dss_class') for row in shown] == [
+        'gold', 'unclassified', '19']
+    assert json.dumps(shown).encode() == ask('format=json').body
+    for form in ('xml', 'plain'):
+        asked, plain = (ask('format=%s%s' % (form, query))
+                        for query in ('&dss=true', ''))
+        assert asked.body == plain.body
+        assert asked.headers['content-type'] == plain.headers['content-type']
+
+
 def test_rows_of_one_class_in_pages(swift, filled):
     container, expected = filled
     wanted = sorted(name for name, shown in expected.items()

@@ -13,12 +13,17 @@ the answer the time that the ``dss`` filter, right of it, has computed::
     use = egg:swift_dss#dss_retry_after
 
 Answers that have the header, and all but 503, are left as they are.
+
+It is also where listings that show classes come out again that went past the
+filters right of it (:mod:`swift_dss.proxy.seeing.straight`).
 """
 
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, List
 
+from swift_dss.proxy.pipeline import is_straight
+from swift_dss.proxy.seeing import straight
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 
 _KEY = 'swift_dss.retry_after'
@@ -38,6 +43,7 @@ class RetryAfter:
 
     def __init__(self, app: App) -> None:
         self.app = app
+        self._call = straight.call if is_straight(app) else _plainly
 
     def __call__(self, env: Env, start_response: Start) -> Body:
         notes: List[str] = []
@@ -49,7 +55,11 @@ class RetryAfter:
                 headers = [*headers, ('Retry-After', notes[-1])]
             return start_response(status, headers, exc_info)
 
-        return self.app(env, start)
+        return self._call(self.app, env, start)
+
+
+def _plainly(app: App, env: Env, start: Start) -> Body:
+    return app(env, start)
 
 
 def filter_factory(global_conf: Dict[str, str],

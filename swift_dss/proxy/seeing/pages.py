@@ -25,7 +25,7 @@ from swift.common.swob import Request, str_to_wsgi
 from swift_dss.core.limits import MAX_FILTERED_ROWS, MAX_TIER_ROWS
 from swift_dss.proxy import listing
 from swift_dss.proxy.request import ProxyRequest
-from swift_dss.proxy.seeing import rows, tiers
+from swift_dss.proxy.seeing import rows, straight, tiers
 from swift_dss.proxy.seeing.wishes import Wish
 from swift_dss.proxy.wsgi import App, Body, Env
 from swift_dss.wire import names
@@ -38,8 +38,9 @@ def call(app: App, request: ProxyRequest, wish: Wish) -> Body:
     table = request.state.table
     if wish.class_id is None and not wish.tiers:
         listed = listing.ask(app, request.env)
-        return listed.give(request.start, None if listed.text is None
-                           else rows.with_classes(listed.text, table))
+        return listed.give(
+            request.start, None if listed.text is None else straight.past(
+                request.env, rows.with_classes(listed.text, table)))
     # As the proxy server does, with its answer to a limit that is too high.
     limit = constrain_req_limit(Request(request.env),
                                 CONTAINER_LISTING_LIMIT)
@@ -57,8 +58,8 @@ def call(app: App, request: ProxyRequest, wish: Wish) -> Body:
     more = []
     if page.is_cut or len(page.rows) == page.most < limit:
         more.append((names.NEXT_MARKER, quote(page.marker)))
-    return first.give(request.start, json.dumps(page.rows).encode('ascii'),
-                      more)
+    return first.give(request.start, straight.past(
+        request.env, json.dumps(page.rows).encode('ascii')), more)
 
 
 class _Page:

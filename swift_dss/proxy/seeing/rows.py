@@ -63,13 +63,20 @@ def with_classes(text: bytes, table: ClassTable) -> bytes:
         return _parsed(text, table)
     before = b'", "%s": ' % CLASS.encode()
     plain = before + _word(UNCLASSIFIED, table) + _BEHIND[1:]
+    marked = re.compile(re.escape(_MARK.encode()) + rb'(\d{1,2})'
+                        + re.escape(plain))
     changed = text.replace(_BEHIND, plain)
-    marked = re.compile(_MARK.encode() + rb'(\d{1,2})' + re.escape(plain))
-    for said in set(marked.findall(changed)):
+    at = changed.find(_MARK.encode())
+    while at >= 0:
+        # All rows of a class at once; those of others follow.
+        match = marked.match(changed, at)
+        if match is None:
+            return _parsed(text, table)
         changed = changed.replace(
-            _MARK.encode() + said + plain,
-            before + _word(int(said), table) + _BEHIND[1:])
-    return _parsed(text, table) if _MARK.encode() in changed else changed
+            match.group(0),
+            before + _word(int(match.group(1)), table) + _BEHIND[1:])
+        at = changed.find(_MARK.encode(), at)
+    return changed
 
 
 def _word(class_id: int, table: ClassTable) -> bytes:

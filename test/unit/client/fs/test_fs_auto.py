@@ -76,8 +76,10 @@ def classes_sent(swift, path, size):
             text = request.headers.get('X-DSS-Range-Class', '')
             spans = [Span(*map(int, part.split('-')))
                      for part in text.split(',') if part]
+        end = 0
         for span in spans:
-            assert span.end <= size
+            assert end <= span.offset < span.end <= size, 'overlaps'
+            end = span.end
             classes[span.offset:span.end] = [span.class_id] * span.length
     return classes
 
