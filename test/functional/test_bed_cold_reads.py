@@ -141,7 +141,8 @@ def slow_disk(made: Bed) -> Iterator[None]:
     for reader in readers:
         reader.start()
     try:
-        wait_until(lambda: backlog_ms(made) > 1000 * QUEUE_SECONDS, 60, 'a queue')
+        wait_until(lambda: backlog_ms(made) > 1000 * QUEUE_SECONDS, 60,
+                   'a queue')
         yield
     finally:
         stop.set()

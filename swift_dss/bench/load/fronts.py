@@ -152,6 +152,10 @@ class SwiftFront:
         """All of its bytes."""
         return Ask('GET', self._path(path), self._own)
 
+    def head(self, path: str) -> Ask:
+        """Its headers alone."""
+        return Ask('HEAD', self._path(path), self._own)
+
     def delete(self, path: str) -> Ask:
         """No object."""
         return Ask('DELETE', self._path(path), self._own)
@@ -198,6 +202,10 @@ class S3Front:
     def get(self, path: str) -> Ask:
         """All of its bytes."""
         return self._signed('GET', path, {})
+
+    def head(self, path: str) -> Ask:
+        """Its headers alone."""
+        return self._signed('HEAD', path, {})
 
     def delete(self, path: str) -> Ask:
         """No object."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import random
 import threading
 from typing import (
@@ -17,8 +18,9 @@ from typing import (
 
 from swift_dss.bench.load.scenario import Scenario, Size
 
-CREATE, READ, UPDATE, DELETE = 'create', 'read', 'update', 'delete'
-OPERATIONS = (CREATE, READ, UPDATE, DELETE)
+CREATE, READ, UPDATE, DELETE, HEAD = (
+    'create', 'read', 'update', 'delete', 'head')
+OPERATIONS = (CREATE, READ, UPDATE, DELETE, HEAD)
 #: Objects that are looked at for one that nobody writes.
 _TRIES = 8
 #: A read of a version that is older than so many is wrong, not stale.
@@ -80,7 +82,7 @@ class Objects:
         weights = [size.initial for size in scenario.sizes]
         self._size_steps = list(itertools.accumulate(
             weights if sum(weights) else [1] * len(weights)))
-        self._crud_steps = {size.name: list(itertools.accumulate(size.crud))
+        self._steps = {size.name: list(itertools.accumulate(size.weights))
                             for size in scenario.sizes}
 
     def initial(self) -> Iterator[Stored]:
@@ -98,7 +100,7 @@ class Objects:
         :meth:`done`."""
         with self._lock:
             size = self._sizes[self._pick(self._size_steps)]
-            operation = OPERATIONS[self._pick(self._crud_steps[size.name])]
+            operation = OPERATIONS[self._pick(self._steps[size.name])]
             if operation == CREATE:
                 return Task(operation, size, self._new(
                     size, next(self._numbers),
@@ -109,8 +111,7 @@ class Objects:
         """A new generation of an object is sent now: its number, and its
         bytes."""
         with self._lock:
-            target.sizes.append(self._random.randint(
-                target.kind.size_min, target.kind.size_max))
+            target.sizes.append(self._bytes(target.kind))
             self._made.add(target)
             return len(target.sizes) - 1, target.sizes[-1]
 
@@ -153,6 +154,14 @@ class Objects:
         with self._lock:
             return list(self._made)
 
+    def _bytes(self, kind: Size) -> int:
+        smallest, largest = kind.size_min, kind.size_max
+        if not kind.by_doubling:
+            return self._random.randint(smallest, largest)
+        doublings = math.log2(largest / smallest)
+        return min(largest, int(
+            smallest * 2 ** (doublings * self._random.random())))
+
     def _pick(self, steps: Sequence[float]) -> int:
         at = bisect.bisect_right(steps, self._random.random() * steps[-1])
         # A weight of 0 at the end is not chosen by a rounded product.
@@ -165,7 +174,7 @@ class Objects:
         known = self._known[size.name]
         if not known:
             return None
-        if operation == READ:
+        if operation in (READ, HEAD):
             return self._random.choice(known)
         for _ in range(_TRIES):
             target = self._random.choice(known)

@@ -23,7 +23,6 @@ MAX_CONTAINERS = 100_000
 MAX_OBJECTS = 10_000_000
 MAX_OPERATIONS = 10 ** 12
 MAX_SECONDS = 31 * 86400
-MAX_SCENARIO_BYTES = 1 << 20
 
 _KEYS = frozenset((
     'name', 'sizes', 'initial_files', 'operation_count', 'run_seconds',
@@ -32,8 +31,8 @@ _KEYS = frozenset((
 _SIZE_KEYS = frozenset((
     'name', 'size_min', 'size_max', 'crud_profile', 'class', 'ranges'))
 
-#: Weights of create, read, update and delete.
-Crud = Tuple[float, float, float, float]
+#: Weights of create, read, update, delete and HEAD; ssbench has no HEAD.
+Weights = Tuple[float, float, float, float, float]
 
 
 class BadScenario(DssError):
@@ -61,19 +60,22 @@ class BadScenario(DssError):
 class Size(NamedTuple):
     """Objects of one kind.
 
-    :param crud: weights of its operations
+    :param weights: of its operations
     :param initial: objects before the measurement; also its weight
     :param class_name: None: the cluster decides
     :param ranges: ``OFFSET-LENGTH-CLASS``
+    :param by_doubling: as many objects in each doubling of the size, as warp's
+        random sizes; else all sizes are as likely
     """
 
     name: str
     size_min: int
     size_max: int
-    crud: Crud
+    weights: Weights
     initial: int = 0
     class_name: Optional[str] = None
     ranges: Tuple[str, ...] = ()
+    by_doubling: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,6 @@ def parse(text: str, file: str) -> Scenario:
     :param file: its name, for errors
     :raises BadScenario: names the field, its place and the reason
     """
-    if len(text) > MAX_SCENARIO_BYTES:
-        raise BadScenario(file, '', 1, 1, 'has more than %d characters'
-                          % MAX_SCENARIO_BYTES)
     try:
         data = json.loads(text)
     except json.JSONDecodeError as err:
@@ -197,14 +196,14 @@ class _Reader:
                          0),
             None if class_name is None else str(class_name), tuple(ranges))
 
-    def _crud(self, path: Path, data: Dict[str, Any]) -> Crud:
+    def _crud(self, path: Path, data: Dict[str, Any]) -> Weights:
         listed = data.get('crud_profile')
         if not isinstance(listed, list) or len(listed) != 4 or not all(
                 type(weight) in (int, float) and 0 <= weight < 1e9
                 for weight in listed) or not sum(listed):
             raise self.bad(path, 'is not four weights (create, read, update, '
                            'delete) of which one is above 0')
-        return listed[0], listed[1], listed[2], listed[3]
+        return listed[0], listed[1], listed[2], listed[3], 0
 
     def _number(self, path: Path, data: Dict[str, Any], least: int,
                 most: int, default: Any = False) -> Any:

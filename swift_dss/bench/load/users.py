@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 from swift_dss.bench.load.content import Body, Contents
 from swift_dss.bench.load.link import Answer, Expected, Link
 from swift_dss.bench.load.objects import (
-    CREATE, DELETE, READ, Objects, Stored, Task)
+    CREATE, DELETE, HEAD, READ, Objects, Stored, Task)
 from swift_dss.bench.load.records import NONE, Key, Recorder
 from swift_dss.bench.load.turns import Turns
 from swift_dss.bench.load.warpcsv import Lines
@@ -171,6 +171,9 @@ class Users:
             method = 'GET'
             answer = link.send(self._front.get(target.path),
                                expected=self._expected(target))
+        elif task.operation == HEAD:
+            method = 'HEAD'
+            answer = link.send(self._front.head(target.path))
         elif task.operation == DELETE:
             method = 'DELETE'
             answer = link.send(self._front.delete(target.path))
@@ -207,7 +210,7 @@ class Users:
             recorder.worked(key, answer.end - start, answer.bytes)
             if task.operation == READ:
                 self._verify(target, answer, floor)
-        elif answer.status == 404 and task.operation == READ and \
+        elif answer.status == 404 and task.operation in (READ, HEAD) and \
                 self._objects.is_deleted(target):
             recorder.gone()
         else:

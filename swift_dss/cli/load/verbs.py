@@ -1,4 +1,4 @@
-"""``swift-dss load``: users after a scenario of ssbench, with classes."""
+"""``swift-dss load``: users after a scenario, with classes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any, Dict, List, Optional
 from swift_dss.bench.cluster.client import authenticate
 from swift_dss.bench.load import drive, report, warpcsv
 from swift_dss.bench.load.fronts import S3Front, SwiftFront
+from swift_dss.bench.load.reading import parse
 from swift_dss.bench.load.scenario import (
-    MAX_CONTAINERS, MAX_OPERATIONS, MAX_SECONDS, MAX_USERS, Scenario, parse)
+    MAX_CONTAINERS, MAX_OPERATIONS, MAX_SECONDS, MAX_USERS, Scenario)
 from swift_dss.bench.load.turns import Pace
 from swift_dss.cli.load.live import Live
 from swift_dss.cli.table import table
@@ -35,7 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument('scenario', metavar='SCENARIO',
-                        help='a JSON file of ssbench; - is stdin')
+                        help='JSON of ssbench, YAML of warp or XML of '
+                        'COSBench; - is stdin')
+    parser.add_argument('--stage', metavar='NAME', help='of a workload of '
+                        'COSBench with several to measure')
     _add_access(parser)
     load = parser.add_argument_group('load')
     load.add_argument('-u', '--user-count', metavar='N', type=_count(
@@ -94,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     _check_histograms()
     before = None if args.compare is None else report.read(args.compare)
-    scenario = _chosen(args, parse(_read(args.scenario), args.scenario))
+    scenario = _chosen(args, parse(
+        _read(args.scenario), args.scenario, args.stage))
     for field in scenario.ignored:
         print('swift-dss load: %s: %s means nothing here'
               % (args.scenario, field), file=sys.stderr)

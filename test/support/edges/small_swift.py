@@ -68,7 +68,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if status != 204:
             self.send_header('Content-Length', str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != 'HEAD':
+            self.wfile.write(body)
 
     def _do(self):
         swift = self.server.swift
@@ -111,4 +112,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return 204, b''
         return 200, held[path]
 
-    do_GET = do_PUT = do_DELETE = _do
+    do_GET = do_HEAD = do_PUT = do_DELETE = _do

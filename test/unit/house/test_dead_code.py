@@ -24,7 +24,8 @@ CALLED_BY = {
         'request_queue_size server_version sys_version',
     'configparser, argparse, pickle and the interpreter':
         'optionxform formatter_class find_class __instancecheck__ '
-        '__qualname__ utcnow',
+        '__qualname__ utcnow StartElementHandler EndElementHandler '
+        'EntityDeclHandler',
     "Swift's reconstructor and object server, in the simulation":
         'object_ring set_hundred_continue_response_headers '
         'send_hundred_continue_response conn_timeout http_timeout '

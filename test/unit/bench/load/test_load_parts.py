@@ -16,8 +16,8 @@ from swift_dss.bench.load.objects import (
 from swift_dss.bench.load.scenario import Scenario, Size
 from swift_dss.bench.load.turns import Pace, Turns
 
-SIZE = Size('tiny', 3, 9, (1, 2, 3, 4), 10)
-SCENARIO = Scenario('s', (SIZE, Size('big', 50, 60, (0, 1, 0, 0), 30)), 4,
+SIZE = Size('tiny', 3, 9, (1, 2, 3, 4, 0), 10)
+SCENARIO = Scenario('s', (SIZE, Size('big', 50, 60, (0, 1, 0, 0, 0), 30)), 4,
                     100, None, container_count=3)
 
 
@@ -72,7 +72,7 @@ def test_processes_share_the_first_objects():
 
 
 def test_new_names_are_nobody_elses():
-    sizes = (SIZE._replace(crud=(1, 0, 0, 0)),)
+    sizes = (SIZE._replace(weights=(1, 0, 0, 0, 0)),)
     scenario = dataclasses.replace(SCENARIO, sizes=sizes)
     names = []
     for process in range(2):
@@ -101,7 +101,7 @@ def test_sizes_and_operations_have_their_weights():
 
 
 def test_an_object_is_written_once_at_a_time_and_deleted_once():
-    held = filled(sizes=(SIZE._replace(crud=(0, 0, 1, 1)),))
+    held = filled(sizes=(SIZE._replace(weights=(0, 0, 1, 1, 0)),))
     tasks = [held.next_task() for _ in range(200)]
     written = [task.target for task in tasks if task.target]
     assert len(written) == len(set(written)) == 10
@@ -116,12 +116,12 @@ def test_an_object_is_written_once_at_a_time_and_deleted_once():
 
 
 def test_a_failed_delete_is_cleaned_up_and_a_failed_create_is_not_read():
-    held = filled(sizes=(SIZE._replace(crud=(0, 0, 0, 1), initial=1),))
+    held = filled(sizes=(SIZE._replace(weights=(0, 0, 0, 1, 0), initial=1),))
     task = held.next_task()
     held.done(task, False)
     assert held.left() == [task.target]
     assert held.next_task().target is None
-    held = filled(sizes=(SIZE._replace(crud=(1, 1, 0, 0), initial=0),))
+    held = filled(sizes=(SIZE._replace(weights=(1, 1, 0, 0, 0), initial=0),))
     tasks = iter(held.next_task, None)
     create = next(task for task in tasks if task.operation == CREATE)
     held.begin(create.target)
@@ -132,7 +132,7 @@ def test_a_failed_delete_is_cleaned_up_and_a_failed_create_is_not_read():
 
 
 def test_a_failed_update_may_be_either():
-    held = filled(sizes=(SIZE._replace(crud=(0, 0, 1, 0), initial=1),))
+    held = filled(sizes=(SIZE._replace(weights=(0, 0, 1, 0, 0), initial=1),))
     task = held.next_task()
     generation, size = held.begin(task.target)
     held.done(task, False, generation)

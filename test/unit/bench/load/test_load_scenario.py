@@ -46,10 +46,10 @@ def test_the_manuals_example():
     scenario = parse(SMALL, 'small')
     assert (scenario.name, scenario.users, scenario.operations,
             scenario.seconds) == ('Small test scenario', 7, 500, None)
-    assert [(size.name, size.size_min, size.size_max, size.crud,
+    assert [(size.name, size.size_min, size.size_max, size.weights,
              size.initial) for size in scenario.sizes] == [
-        ('tiny', 4096, 65536, (3, 4, 2, 2), 100),
-        ('small', 100000, 200000, (3, 4, 2, 2), 10)]
+        ('tiny', 4096, 65536, (3, 4, 2, 2, 0), 100),
+        ('small', 100000, 200000, (3, 4, 2, 2, 0), 10)]
     assert len(scenario.containers) == 100
     assert scenario.containers[7] == 'ssbench_000007_default_policy'
     assert scenario.ignored == ()
@@ -58,7 +58,7 @@ def test_the_manuals_example():
 def test_every_other_field():
     scenario = parse(sized(crud_profile=[0, 1, 0, 0], **{
         'class': 'gold', 'ranges': ['0-4k-silver']}), 'x')
-    assert scenario.sizes[0].crud == (0, 1, 0, 0)
+    assert scenario.sizes[0].weights == (0, 1, 0, 0, 0)
     assert scenario.sizes[0].class_name == 'gold'
     assert scenario.sizes[0].ranges == ('0-4k-silver',)
     scenario = parse(with_(
