@@ -146,6 +146,19 @@ def test_a_file_is_classified_by_its_format_as_it_is_written(
     assert bool(segments(own, box)) == (segment_bytes == MIB)
 
 
+def test_a_file_that_is_put_is_classified_first(cluster, box, tmp_path):
+    own = fsspec.filesystem(
+        'dss', **options(cluster), segment_bytes=MIB,
+        classes={'*.mp4': 'auto'}, hot_class='gold')
+    film(tmp_path / 'film.mp4', frames=240)
+    own.put_file(str(tmp_path / 'film.mp4'), box + '/f.mp4')
+    body = (tmp_path / 'film.mp4').read_bytes()
+    assert own.cat(box + '/f.mp4') == body
+    assert [span[:2] for span in own.classes_of(box + '/f.mp4')
+            if span[2] == GOLD] == known.classify(
+                InMemory(body)).plan.ranges
+
+
 def test_a_file_of_coroutines_is_classified_too(cluster, fs, box, tmp_path):
     film(tmp_path / 'film.mp4', frames=240)
     body = (tmp_path / 'film.mp4').read_bytes()

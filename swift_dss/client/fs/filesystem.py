@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from fsspec.asyn import _run_coros_in_chunks, sync, sync_wrapper
 from fsspec.callbacks import DEFAULT_CALLBACK
@@ -25,6 +25,7 @@ from swift_dss.client.fs.files import AsyncDssFile, DssFile, Packed, Text
 from swift_dss.client.fs.large import Large
 from swift_dss.client.fs.listing import Listing
 from swift_dss.client.fs.store import Request, Store
+from swift_dss.client.fs.writing import whole
 from swift_dss.client.fs.writing.segments import Cutter
 from swift_dss.client.fs.writing.upload import Target, Upload
 from swift_dss.wire.names import CONTAINER_CLASS
@@ -203,8 +204,8 @@ class DssFileSystem(ClassVerbs):
                          dss_class: Optional[ClassName] = None,
                          headers: Optional[Mapping[str, str]] = None,
                          **_: Any) -> None:
-        view = memoryview(value).cast('B')
-        await self._write(path, [view], mode, dss_class, headers)
+        await self._write(path, whole.of_bytes(value), mode, dss_class,
+                          headers)
 
     async def _put_file(self, lpath: str, rpath: str,
                         callback: Any = DEFAULT_CALLBACK,
@@ -216,32 +217,18 @@ class DssFileSystem(ClassVerbs):
             return
         callback.set_size(os.path.getsize(lpath))
         with open(lpath, 'rb') as source:
-            await self._write(rpath, iter(lambda: memoryview(
-                source.read(1 << 20)), b''), mode, dss_class, headers,
-                callback)
+            await self._write(rpath, whole.of_file(source), mode, dss_class,
+                              headers, callback)
 
-    async def _write(self, path: str, pieces: Iterable[memoryview],
-                     mode: str, dss_class: Optional[ClassName],
+    async def _write(self, path: str, source: whole.Whole, mode: str,
+                     dss_class: Optional[ClassName],
                      headers: Optional[Mapping[str, str]],
                      callback: Any = DEFAULT_CALLBACK) -> None:
         await self._load_names(path, dss_class)
         upload = self.upload_to(path, dss_class, headers,
                                 exclusive=mode == 'create')
-        cutter = self.cutter()
-        segments = cutter.cut(pieces, callback.relative_update)
-        loop = asyncio.get_event_loop()
-        try:
-            # Reading and hashing would keep the loop from sending.
-            while True:
-                segment = await loop.run_in_executor(None, next, segments,
-                                                     None)
-                if segment is None:
-                    break
-                await upload.add(segment)
-            await upload.finish(cutter.last)
-        except BaseException:
-            await upload.abort()
-            raise
+        await whole.send(upload, self.cutter(), source,
+                         callback.relative_update)
         self.invalidate_cache(path)
 
     def _open(self, path: str, mode: str = 'rb', block_size: Any = None,

@@ -68,7 +68,7 @@ CALLED_FROM_OUTSIDE = {
         'decr get_multi set_multi',
     'boto3 and s3transfer':
         'complete_multipart_upload create_multipart_upload '
-        'list_multipart_uploads list_objects_v2 list_parts seekable '
+        'list_multipart_uploads list_objects_v2 list_parts '
         'upload_part',
     'pickle and datetime, by name':
         'today',

@@ -1,10 +1,11 @@
 """Classes by format for what is written: ``classes={'*.parquet': 'auto'}``.
 
-The bytes that open a file are known when the last one is written. What fits
-one segment is in memory then, and goes up with its ranges. Of a larger file
-the segments but the last one are stored already: what the classifier looks at
-is read back from them, and those that have hot bytes get their ranges by a
-POST, before the manifest is published. So the object shows with its classes.
+Of a file that comes piece by piece (for others see :mod:`whole`), the bytes
+that open it are known when the last one is written. A file of one segment is
+in memory then, and goes up with its ranges. Of a larger one the segments but
+the last are stored already: the classifier reads back from them what it looks
+at, and those that have hot bytes get their ranges by a POST, before the
+manifest is published. So the object shows with its classes.
 
 A file of no known format, a damaged one, and one whose library is missing are
 stored all the same, without ranges: the log says why. A class that the

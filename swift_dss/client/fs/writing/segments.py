@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Callable, Iterable, Iterator, List, Optional
+from typing import (
+    Any, Callable, Iterable, Iterator, List, Optional, Tuple)
 
 from swift_dss.core.spans import Span
 
@@ -84,12 +85,13 @@ class Cutter:
             self.last.add(data[at:at + room], class_id)
             at += room
 
-    def cut(self, pieces: Iterable[memoryview],
+    def cut(self, pieces: Iterable[Tuple[memoryview, Optional[int]]],
             noted: Callable[[int], Any]) -> Iterator[Segment]:
-        """All segments of a file of no ranges but the last one.
+        """All segments of a file but the last one.
 
+        :param pieces: bytes and their class
         :param noted: is told the bytes of each piece
         """
-        for piece in pieces:
-            yield from self.add(piece, None)
+        for piece, class_id in pieces:
+            yield from self.add(piece, class_id)
             noted(len(piece))

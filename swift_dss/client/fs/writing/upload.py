@@ -14,6 +14,7 @@ import logging
 import uuid
 from typing import Dict, List, Mapping, NamedTuple, Optional, Set
 
+from swift_dss.client.formats.contract import Reader
 from swift_dss.client.fs.large import Large, segments_container
 from swift_dss.client.fs.manifest import (
     MAX_HEADER_BYTES, Row, folded, post_ranges, post_section, put_classed,
@@ -57,6 +58,7 @@ class Upload:
                  uploads: int = 2, keep_old: bool = False) -> None:
         self._store = store
         self._target = target
+        self._auto = target.auto
         self._large = large
         self._room = asyncio.Semaphore(uploads)
         self._keep_old = keep_old
@@ -68,6 +70,16 @@ class Upload:
         self._tasks: Set[asyncio.Task[None]] = set()
         self._failure: Optional[BaseException] = None
         self._is_published = False
+
+    async def look(self, reader: Reader) -> List[Span]:
+        """The ranges that the format of a file gives a class, before its
+        first byte is added; :meth:`finish` looks for no others.
+
+        :param reader: of all bytes that will be added
+        """
+        auto, self._auto = self._auto, None
+        return [] if auto is None else await hot_spans(
+            reader, auto, (), self._path)
 
     async def add(self, segment: Segment) -> None:
         """Send a segment; returns when there is room for the next.
@@ -97,8 +109,8 @@ class Upload:
         if not target.exclusive and not self._keep_old:
             old = await self._large.own_segments(target.container,
                                                  target.name)
-        if target.auto is not None:
-            await self._classify(last, target.auto)
+        if self._auto is not None:
+            await self._classify(last, self._auto)
         headers = dict(target.headers)
         if target.exclusive:
             headers['If-None-Match'] = '*'
@@ -123,7 +135,7 @@ class Upload:
         spans = await hot_spans(
             Written(self._store, rows, last), auto,
             self._spans + _placed(last),
-            '%s/%s' % self._target[:2])
+            self._path)
         if spans:
             last.ranges = merged(last.ranges, within(
                 spans, last.offset, len(last)))
@@ -165,6 +177,10 @@ class Upload:
             await self._large.remove_segments(self._target.container,
                                               segments + self._parts)
             self._sent = 0
+
+    @property
+    def _path(self) -> str:
+        return '%s/%s' % (self._target.container, self._target.name)
 
     def _name(self, number: int) -> str:
         return '%s/%08d' % (self._prefix, number)

@@ -21,7 +21,7 @@ from swift_dss.client.formats import known
 from swift_dss.client.formats.contract import MissingLibrary
 from swift_dss.client.fs.errors import error_of
 from swift_dss.client.fs.large import Large
-from swift_dss.client.fs.writing import auto
+from swift_dss.client.fs.writing import auto, whole
 from swift_dss.client.fs.writing.auto import (
     Auto, InMemory, merged, outside, within)
 from swift_dss.client.fs.writing.segments import Cutter
@@ -239,6 +239,71 @@ def test_little_is_read_back_and_little_of_it_kept(monkeypatch):
     assert classes_of(swift) == expected_of(body)
     assert 0 < max(kept) <= 512 << 10
     assert methods(swift).count('GET') <= 3
+
+
+def send(swift, source, segment_bytes):
+    """Send what is whole to ``c/o``; how many bytes were noted."""
+    noted = []
+
+    async def run():
+        await whole.send(Upload(swift, Large(swift), Target(
+            'c', 'o', auto=Auto(HOT, SPANS))), Cutter(segment_bytes, 1000),
+            source, noted.append)
+    asyncio.run(run())
+    return sum(noted)
+
+
+@pytest.mark.parametrize('segment_bytes', [3000, 16384, 150000, 1 << 20])
+def test_what_is_whole_goes_up_with_its_classes(tmp_path, segment_bytes):
+    """From memory and from a file; nothing is read back or changed."""
+    body = archive()
+    (tmp_path / 'a.zip').write_bytes(body)
+    with open(tmp_path / 'a.zip', 'rb') as opened:
+        for source in (whole.of_bytes(bytearray(body)),
+                       whole.of_file(opened)):
+            swift = Swift()
+            assert send(swift, source, segment_bytes) == len(body)
+            assert set(methods(swift)) == {'PUT'}
+            if segment_bytes < len(body):
+                assert classes_of(swift) == expected_of(body)
+                assert b''.join(swift.objects[path][1]
+                                for path in segments(swift)) == body
+            assert classes_sent(swift, 'c/o', len(body)) == expected_of(body)
+
+
+def test_a_pipe_is_read_once_and_classified_at_its_end():
+    body = archive(3, 9000)
+    end, start = os.pipe()
+    with open(start, 'wb') as target:
+        target.write(body)
+    swift = Swift()
+    with open(end, 'rb') as opened:
+        assert send(swift, whole.of_file(opened), 8000) == len(body)
+    assert classes_of(swift) == expected_of(body)
+    assert 'POST' in methods(swift)
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_read():
+    def pieces():
+        yield memoryview(b'x' * 50)
+        raise OSError(5, 'broken disk')
+    swift = Swift()
+    with pytest.raises(OSError, match='broken disk'):
+        send(swift, whole.Whole(pieces(), None), 10)
+    assert swift.objects == {}
+
+
+@given(st.lists(st.binary(max_size=20), max_size=6),
+       st.lists(st.integers(0, 70), max_size=10, unique=True).map(sorted))
+def test_pieces_are_cut_where_the_class_changes(pieces, cuts):
+    spans = [Span(start, end - start, HOT)
+             for start, end in zip(cuts[::2], cuts[1::2])]
+    parts = list(whole.classed(map(memoryview, pieces), spans))
+    assert b''.join(bytes(part) for part, _ in parts) == b''.join(pieces)
+    assert all(len(part) for part, _ in parts)
+    assert [class_id or 0 for part, class_id in parts for _ in part] == \
+        _bytes(spans, 70)[:len(b''.join(pieces))] + [0] * max(
+            0, len(b''.join(pieces)) - 70)
 
 
 SPLITS = st.lists(st.integers(0, 60), max_size=12, unique=True).map(sorted)
