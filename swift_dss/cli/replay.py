@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
         first, strategy=strategy, prefetch=prefetch, cache_bytes=size)
         for size, strategy, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
-            strategies, prefetchers)]
+            strategies, _beside_none(prefetchers))]
     report = _head(ready)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
@@ -244,6 +244,11 @@ def _chosen(option: str, text: str, known: List[str]) -> List[str]:
     names = [name.strip() for name in text.split(',')]
     require_known(option, names, known)
     return names
+
+
+def _beside_none(prefetchers: List[str]) -> List[str]:
+    """What prefetching costs shows only beside none."""
+    return prefetchers if 'none' in prefetchers else ['none', *prefetchers]
 
 
 def _weights(text: str, table: ClassTable) -> Dict[int, float]:

@@ -212,7 +212,9 @@ def report(search_result: Found) -> Dict[str, Any]:
                 'cache_bytes': setup.cache_bytes,
                 'floors': floors([int(result) for result in row['classes']],
                                  setup.table),
-                'score': search_result.goal.score(row)}
+                'score': search_result.goal.score(row),
+                **{name: row[name] for name in (
+                    'dollars', 'ssd_written_bytes', 'drive_writes_a_day')}}
     return {'goal': search_result.goal.kind, 'best': told(search_result.best),
             'lru': told(search_result.base),
             'smaller': [told(result) for result in search_result.smaller],
@@ -235,10 +237,13 @@ def text(search_result: Found, table: ClassTable) -> str:
              'Best: ' + _said(search_result.best, table),
              '  %s; LRU on the same room: %s (%s)' % (
                  goal.shown(best), goal.shown(base),
-                 _gain(goal, base, best))]
-    lines += ['', 'With less room:'] + ['  %s: %s%s' % (
+                 _gain(goal, base, best)),
+             '  ' + _spent(search_result.best[1]),
+             '  LRU: ' + _spent(search_result.base[1])]
+    lines += ['', 'With less room:'] + ['  %s: %s%s; %s' % (
         figures.size_text(setup.cache_bytes), goal.shown(goal.score(row)),
-        ' (as good)' if _as_good(goal, best, goal.score(row)) else '')
+        ' (as good)' if _as_good(goal, best, goal.score(row)) else '',
+        _spent(row))
         for setup, row in search_result.smaller]
     lines += ['', 'By class, LRU and best:', figures.table(
         ('class', 'reads', 'hits', '', 'p99 ms', ''), [
@@ -251,6 +256,12 @@ def text(search_result: Found, table: ClassTable) -> str:
              figures.number(row['p99_ms'])]
             for class_id, row in search_result.best[1]['classes'].items()])]
     return '\n'.join(lines + ['', _settings(search_result)])
+
+
+def _spent(row: Row) -> str:
+    return '%.4f dollars, %s written to the SSD (%s drive writes a day)' % (
+        row['dollars'], figures.size_text(int(row['ssd_written_bytes'])),
+        figures.number(row['drive_writes_a_day']))
 
 
 def _as_good(goal: Goal, best: float, score: float) -> bool:

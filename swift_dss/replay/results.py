@@ -13,7 +13,9 @@ from swift_dss.replay.traces.model import Verb, numpy
 PERCENTS = (50, 90, 95, 99)
 #: Points of a CDF, as shares.
 _CDF = tuple(at / 200.0 for at in range(1, 200)) + (0.999,)
-_COUNTS = ('gets', 'get_bytes', 'puts', 'put_bytes', 'bypasses', 'delayed')
+_COUNTS = ('gets', 'get_bytes', 'puts', 'put_bytes', 'bypasses', 'delayed',
+           'ssd_written_bytes')
+_DAY_MS = 86400e3
 
 
 def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
@@ -34,6 +36,7 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
     row.update({name: outcome.counts.get(name, 0.0) for name in _COUNTS})
     row.update({name: count for name, count in outcome.counts.items()
                 if name not in row and count})
+    row['drive_writes_a_day'] = drive_writes_a_day(plan, outcome)
     row['dollars'] = dollars(outcome)
     row['accesses_a_second'] = plan.accesses / max(1e-9, outcome.seconds)
     row['cdf_ms'] = [
@@ -49,6 +52,17 @@ def dollars(outcome: Outcome) -> float:
             + counts['puts'] * cloud.put_dollars
             + counts['get_bytes'] * cloud.out_dollars
             + counts['put_bytes'] * cloud.in_dollars)
+
+
+def drive_writes_a_day(plan: Plan, outcome: Outcome) -> float:
+    """How often a day the SSD's room is written; not a number without
+    times."""
+    trace = plan.trace
+    span_ms = float(trace.at_ms[-1] - trace.at_ms[0]) if trace.timed else 0.0
+    if span_ms <= 0:
+        return float('nan')
+    return outcome.counts['ssd_written_bytes'] \
+        / outcome.setup.cache_bytes / (span_ms / _DAY_MS)
 
 
 def _ratios(outcome: Outcome, which: Any) -> Dict[str, Any]:
@@ -91,19 +105,29 @@ def text(report: Dict[str, Any], table: ClassTable) -> str:
         parts.append('Prefetched:')
         parts.append(figures.table(
             ('strategy', 'cache', 'prefetch', 'wants', 'bytes', 'useful',
-             'late', 'wasted'), [
+             'late', 'wasted', 'dollars', 'to none'), [
                 (run['strategy'], _cache(run), run['prefetch'],
                  '%d' % run['prefetches'],
                  figures.size_text(int(run['prefetched_bytes'])),
                  *(figures.size_text(int(run.get(name, 0))) for name in (
-                     'useful_bytes', 'late_bytes', 'wasted_bytes')))
+                     'useful_bytes', 'late_bytes', 'wasted_bytes')),
+                 '%.4f' % run['dollars'], _to_none(run, report['runs']))
                 for run in waste]))
     return '\n'.join(parts)
 
 
+def _to_none(run: Dict[str, Any], others: List[Dict[str, Any]]) -> str:
+    """Its dollars over those of the same set-up without prefetching."""
+    base = next((other['dollars'] for other in others
+                 if other['prefetch'] == 'none' and all(
+                     other[key] == run[key]
+                     for key in ('strategy', 'cache_bytes'))), 0.0)
+    return '%.2f' % (run['dollars'] / base) if base else '-'
+
+
 _HEAD = ('strategy', 'cache', 'prefetch', 'hits', 'bytes', 'p50 ms',
          'p90 ms', 'p95 ms', 'p99 ms', 'GETs', 'from cloud', 'PUTs',
-         'dollars', 'accesses/s')
+         'dollars', 'SSD written', 'writes/day', 'accesses/s')
 _CLASS_HEAD = ('strategy', 'prefetch', 'class', 'reads', 'hits', 'bytes',
                'p50 ms', 'p90 ms', 'p95 ms', 'p99 ms')
 
@@ -123,4 +147,6 @@ def _line(run: Dict[str, Any], strategy: str, prefetch: str) -> List[str]:
     return [strategy, _cache(run), prefetch, *_shared(run),
             '%d' % run['gets'], figures.size_text(int(run['get_bytes'])),
             '%d' % run['puts'], '%.4f' % run['dollars'],
+            figures.size_text(int(run['ssd_written_bytes'])),
+            figures.number(run['drive_writes_a_day']),
             '%d' % run['accesses_a_second']]

@@ -101,6 +101,7 @@ def _quick(plan: Plan, setup: Setup,
             'puts': float(writes.sum()), 'put_bytes': put_bytes,
             'bypasses': float((results == BYPASS).sum()),
             'delayed': float((waits_ms > 0).sum()),
+            'ssd_written_bytes': _written(plan, results, writes),
             'cached_bytes': float(cache.used_bytes)},
         cache_seconds, 0.0, cache)
 
@@ -180,6 +181,14 @@ def _gaps(plan: Plan, is_hit: Any) -> Any:
     before[plan.first[:-1]] = True
     return np.add.reduceat((~is_hit & before).astype('int64'),
                            plan.first[:-1])
+
+
+def _written(plan: Plan, results: Any, writes: Any) -> float:
+    """Bytes that the SSD takes: of what comes in, and of what clients
+    write in place."""
+    np = numpy()
+    in_place = (results == HIT) & np.repeat(writes, np.diff(plan.first))
+    return float(plan.sizes[(results == MISS) | in_place].sum())
 
 
 def _still_on_the_way(plan: Plan, results: Any, fetch_ms: Any,

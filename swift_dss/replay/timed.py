@@ -23,7 +23,7 @@ from swift_dss.replay.plan import UNIT_BITS, Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Outcome, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
 from swift_dss.strategy.eviction.objects import orders
-from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT
+from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
 from swift_dss.strategy.prefetch import STRATEGIES
 from swift_dss.strategy.prefetch.base import (
     Access, NoPrefetch, Prefetch, Settings, Want)
@@ -87,9 +87,9 @@ class _Player:
         self._held: Dict[int, Set[int]] = {}
         self.counts: Dict[str, float] = dict.fromkeys((
             'gets', 'get_bytes', 'puts', 'put_bytes', 'bypasses', 'delayed',
-            'stalls',
-            'hdd_hits', 'prefetches', 'prefetched_bytes', 'useful_bytes',
-            'late_bytes', 'wasted_bytes', 'refused_bytes'), 0.0)
+            'stalls', 'hdd_hits', 'prefetches', 'prefetched_bytes',
+            'useful_bytes', 'late_bytes', 'wasted_bytes', 'refused_bytes',
+            'ssd_written_bytes'), 0.0)
 
     # long: one turn a request, in the order in which it happens.
     def run(self, progress: Optional[Progress]) -> Outcome:
@@ -177,7 +177,7 @@ class _Player:
                     self.counts['useful_bytes'] += size
                 before = False
                 continue
-            self.counts['bypasses'] += outcome == BYPASS
+            self._count_written(outcome, size)
             if flying is not None:
                 wait = max(wait, self._take_over(key, size, flying))
                 before = False
@@ -233,7 +233,7 @@ class _Player:
             outcome = cache.access(key, size, class_id, sequential)
             self._note(number, key)
             stays &= outcome != BYPASS
-            self.counts['bypasses'] += outcome == BYPASS
+            self._count_written(outcome, size)
             self._ready.pop(key, None)
             self._used.pop(key, None)
             if self._hdd is not None:
@@ -250,6 +250,11 @@ class _Player:
                 self._uploads.append((due, key, turn))
         return self._ssd_ms.next() + length \
             / setup.ssd.bytes_per_second * 1000.0
+
+    def _count_written(self, outcome: int, size: int) -> None:
+        bypassed = outcome == BYPASS
+        self.counts['bypasses'] += bypassed
+        self.counts['ssd_written_bytes'] += 0 if bypassed else size
 
     # Events between requests
 
@@ -277,6 +282,7 @@ class _Player:
         number, offset, length = self._place(key)
         if not waited:
             if self._cache.fill(key, length, self._classes[number], True):
+                self._count_written(MISS, length)
                 self._used[key] = False
                 self._note(number, key)
             else:
