@@ -36,7 +36,8 @@ class Workload:
     :param largest_bytes: the largest object
     :param writers: largest objects that come in at a time
     :param population: versions on this node
-    :param local_bytes: bytes that never go to S3 or must stay near
+    :param local_bytes: bytes that never go to S3, or that readers come back
+        to: the working set
     """
 
     ingest_rate: float
@@ -71,6 +72,35 @@ class Advice:
         if self.has_bytes > self.wants_bytes * TOO_LARGE:
             return 'too large'
         return 'fits'
+
+
+@dataclass(frozen=True)
+class Drain:
+    """What the link to S3 makes of the load.
+
+    :param bytes_per_second: of the link, towards S3
+    :param drain_seconds: from the end of the longest outage until nothing of
+        it waits; None: never
+    """
+
+    bytes_per_second: float
+    drain_seconds: Optional[float]
+
+    @property
+    def keeps_up(self) -> bool:
+        """False if more comes in at the busiest than leaves."""
+        return self.drain_seconds is not None
+
+
+def drain(load: Workload, link_rate: float) -> Drain:
+    """What waits after an outage leaves with what new uploads leave of the
+    link.
+
+    :param link_rate: bytes a second towards S3, above 0
+    """
+    spare = link_rate - load.ingest_rate
+    return Drain(link_rate, load.ingest_rate * load.outage_seconds / spare
+                 if spare > 0 else None)
 
 
 def advise(load: Workload, headroom: float,

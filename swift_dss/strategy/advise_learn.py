@@ -45,11 +45,15 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Choice:
-    """An allocation and its prediction."""
+    """An allocation and its prediction.
+
+    :param rows: numbers of the rows behind the prediction, nearest first
+    """
 
     allocation: Mapping[str, float]
     cost: float
     predicted: float
+    rows: Tuple[int, ...] = ()
 
 
 class Table:
@@ -124,9 +128,9 @@ class Table:
                        for name, value in allocation.items())
             if best is not None and cost >= best.cost:
                 continue
-            value = self.predict({**given, **allocation}).value
-            if value >= at_least:
-                best = Choice(allocation, cost, value)
+            said = self.predict({**given, **allocation})
+            if said.value >= at_least:
+                best = Choice(allocation, cost, said.value, said.rows)
         return best
 
     def _predict(self, given: Row, without: Optional[int]) -> Prediction:
