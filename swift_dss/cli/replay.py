@@ -7,14 +7,15 @@ import dataclasses
 import itertools
 import math
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay import classing, latency, plan, recommend, results, runs
+from swift_dss.replay import (
+    classing, latency, plan, prices, recommend, results, runs)
 from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import generators, model, readers
@@ -61,6 +62,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--cloud', default='s3', metavar='NAME|FILE',
                         help='%s, or a file of your own (s3)'
                         % ', '.join(latency.CLOUDS))
+    parser.add_argument('--prices', metavar='NAME|FILE',
+                        help='what requests, bytes and room cost, and a '
+                        'month of it: %s, or a file of your own (those of '
+                        '--cloud)' % ', '.join(prices.PRESETS))
     parser.add_argument('--hdd', metavar='SIZE',
                         help='room of an HDD below the SSD (none)')
     parser.add_argument('--write', default='back',
@@ -98,7 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 # long: what is asked for, from the first option to the last.
 def run(args: argparse.Namespace) -> int:
     """Replay, and tell."""
-    cloud = latency.cloud(args.cloud)
+    cloud, pricelist = _cloud(args)
     strategies = _chosen('--strategy', args.strategy, orders.names())
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
     _check_numbers(args)
@@ -131,6 +136,7 @@ def run(args: argparse.Namespace) -> int:
         if args.hdd else 0,
         upload_seconds=args.upload_seconds,
         metadata_entries=args.metadata, weights=weights, seed=args.seed,
+        prices=pricelist,
         prefetch_bytes=classing.size_of('--prefetch-bytes',
                                         args.prefetch_bytes))
     if args.recommend:
@@ -140,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
         for size, strategy, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
             strategies, _beside_none(prefetchers))]
-    report = _head(ready)
+    report = _head(ready, pricelist)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
             ready, setups, args.jobs, _shown(progress, len(setups)))]
@@ -148,6 +154,16 @@ def run(args: argparse.Namespace) -> int:
         print(results.text(report, table))
     _keep(args, report, table)
     return 0
+
+
+def _cloud(args: argparse.Namespace
+           ) -> Tuple[latency.Cloud, Optional[prices.Prices]]:
+    """The cloud at the prices that were asked for."""
+    cloud = latency.cloud(args.cloud)
+    if not args.prices:
+        return cloud, None
+    pricelist = prices.prices(args.prices)
+    return pricelist.of(cloud), pricelist
 
 
 def _each(args: argparse.Namespace) -> int:
@@ -185,7 +201,7 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
             ready, first, budget, goal, args.jobs,
             lambda done, phase: progress.show(done, None, phase),
             prefetchers)
-    report = _head(ready)
+    report = _head(ready, first.prices)
     report['recommendation'] = recommend.report(outcome)
     report['runs'] = [row for _, row in outcome.tried]
     if args.json != '-':
@@ -207,9 +223,12 @@ def _measure(args: argparse.Namespace, strategies: List[str],
     return 0
 
 
-def _head(ready: plan.Plan) -> Dict[str, Any]:
+def _head(ready: plan.Plan,
+          pricelist: Optional[prices.Prices]) -> Dict[str, Any]:
     trace = ready.trace
-    return {'trace': trace.name, 'requests': ready.requests,
+    return {'prices': None if pricelist is None else
+            dataclasses.asdict(pricelist),
+            'trace': trace.name, 'requests': ready.requests,
             'accesses': ready.accesses, 'timed': trace.timed,
             'asked_bytes': int(trace.lengths.sum()),
             'footprint_bytes': ready.footprint_bytes,

@@ -53,7 +53,8 @@ class Prices:
 
     def room(self, tier: str, size: float) -> float:
         """Dollars a month of ``size`` bytes on ``ssd``, ``hdd`` or ``s3``."""
-        price: float = getattr(self, tier + '_gb_month')
+        price = {'ssd': self.ssd_gb_month, 'hdd': self.hdd_gb_month,
+                 's3': self.s3_gb_month}[tier]
         return price * size / GB
 
 

@@ -259,8 +259,11 @@ def text(search_result: Found, table: ClassTable) -> str:
 
 
 def _spent(row: Row) -> str:
-    return '%.4f dollars, %s written to the SSD (%s drive writes a day)' % (
-        row['dollars'], figures.size_text(int(row['ssd_written_bytes'])),
+    month = ', %.2f a month with its room' % row['month']['total'] \
+        if 'month' in row else ''
+    return '%.4f dollars%s, %s written to the SSD (%s drive writes a day)' % (
+        row['dollars'], month,
+        figures.size_text(int(row['ssd_written_bytes'])),
         figures.number(row['drive_writes_a_day']))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Sequence
 from swift_dss.bench import figures
 from swift_dss.core.classes import ClassTable
 from swift_dss.replay.plan import Plan
+from swift_dss.replay.prices import MONTH_SECONDS, Prices
 from swift_dss.replay.setup import Outcome
 from swift_dss.replay.traces.model import Verb, numpy
 
@@ -16,6 +17,7 @@ _CDF = tuple(at / 200.0 for at in range(1, 200)) + (0.999,)
 _COUNTS = ('gets', 'get_bytes', 'puts', 'put_bytes', 'bypasses', 'delayed',
            'ssd_written_bytes')
 _DAY_MS = 86400e3
+_MONTH = ('requests', 'bytes', 'ssd', 'hdd', 's3', 'total')
 
 
 def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
@@ -38,6 +40,8 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
                 if name not in row and count})
     row['drive_writes_a_day'] = drive_writes_a_day(plan, outcome)
     row['dollars'] = dollars(outcome)
+    if setup.prices is not None:
+        row['month'] = month(plan, outcome, setup.prices)
     row['accesses_a_second'] = plan.accesses / max(1e-9, outcome.seconds)
     row['cdf_ms'] = [
         [share, float(ms)] for share, ms in zip(_CDF, np.quantile(
@@ -57,12 +61,37 @@ def dollars(outcome: Outcome) -> float:
 def drive_writes_a_day(plan: Plan, outcome: Outcome) -> float:
     """How often a day the SSD's room is written; not a number without
     times."""
-    trace = plan.trace
-    span_ms = float(trace.at_ms[-1] - trace.at_ms[0]) if trace.timed else 0.0
-    if span_ms <= 0:
-        return float('nan')
     return outcome.counts['ssd_written_bytes'] \
-        / outcome.setup.cache_bytes / (span_ms / _DAY_MS)
+        / outcome.setup.cache_bytes / (_span_ms(plan) / _DAY_MS)
+
+
+def _span_ms(plan: Plan) -> float:
+    """From the first request to the last; not a number without times."""
+    trace = plan.trace
+    span = float(trace.at_ms[-1] - trace.at_ms[0]) if trace.timed else 0.0
+    return span if span > 0 else float('nan')
+
+
+def month(plan: Plan, outcome: Outcome, prices: Prices) -> Dict[str, float]:
+    """Dollars of 30 days: the trace again and again, and the room that it
+    needs. Requests and bytes are not a number without times.
+
+    :returns: ``requests``, ``bytes``, ``ssd``, ``hdd``, ``s3`` (all
+        different bytes of the trace), ``total``, and ``times``: how often
+        the trace is played
+    """
+    times = MONTH_SECONDS * 1000.0 / _span_ms(plan)
+    setup, counts = outcome.setup, outcome.counts
+    cloud = setup.cloud
+    requests = counts['gets'] * cloud.get_dollars \
+        + counts['puts'] * cloud.put_dollars
+    parts = {
+        'requests': times * requests,
+        'bytes': times * (dollars(outcome) - requests),
+        'ssd': prices.room('ssd', setup.cache_bytes),
+        'hdd': prices.room('hdd', setup.hdd_bytes),
+        's3': prices.room('s3', plan.footprint_bytes)}
+    return dict(parts, total=sum(parts.values()), times=times)
 
 
 def _ratios(outcome: Outcome, which: Any) -> Dict[str, Any]:
@@ -100,6 +129,7 @@ def text(report: Dict[str, Any], table: ClassTable) -> str:
              '%d' % row['reads']] + _shared(row)
             for run in report['runs']
             for class_id, row in run['classes'].items()]))
+    parts += _months(report)
     waste = [run for run in report['runs'] if run.get('prefetches')]
     if waste:
         parts.append('Prefetched:')
@@ -114,6 +144,21 @@ def text(report: Dict[str, Any], table: ClassTable) -> str:
                  '%.4f' % run['dollars'], _to_none(run, report['runs']))
                 for run in waste]))
     return '\n'.join(parts)
+
+
+def _months(report: Dict[str, Any]) -> List[str]:
+    rows = [(run, run['month']) for run in report['runs'] if 'month' in run]
+    if not rows:
+        return []
+    prices = report['prices']
+    return ['A month of 30 days, %s times the trace, in dollars (%s: %s, %s):'
+            % (figures.number(rows[0][1]['times'], 1), prices['name'],
+               prices['source'], prices['date']),
+            figures.table(
+                ('strategy', 'cache', 'prefetch', *_MONTH), [
+                    (run['strategy'], _cache(run), run['prefetch'],
+                     *(figures.number(month[name]) for name in _MONTH))
+                    for run, month in rows])]
 
 
 def _to_none(run: Dict[str, Any], others: List[Dict[str, Any]]) -> str:

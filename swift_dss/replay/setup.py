@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Optional
 from swift_dss.core.classes import ClassTable
 from swift_dss.replay import latency
 from swift_dss.replay.latency import Cloud, Disk, Times
+from swift_dss.replay.prices import Prices
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import ObjectCache
 
@@ -34,6 +35,7 @@ class Setup:
     :param metadata_entries: objects whose metadata is in memory; 0: all
     :param prefetch: name of a prefetch strategy
     :param prefetch_bytes: on their way ahead of demand, at most
+    :param prices: of room; those of requests and bytes are the cloud's
     :param weights: of classes: for weighted order, and for the cost of GDSF
     """
 
@@ -52,6 +54,7 @@ class Setup:
     prefetch_unit_bytes: int = 0
     weights: Dict[int, float] = field(default_factory=dict)
     seed: int = 1
+    prices: Optional[Prices] = None
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency
