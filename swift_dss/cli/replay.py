@@ -266,7 +266,7 @@ def _chosen(option: str, text: str, known: List[str]) -> List[str]:
 
 
 def _beside_none(prefetchers: List[str]) -> List[str]:
-    """What prefetching costs shows only beside none."""
+    """Prefetchers, and none: their cost shows only beside it."""
     return prefetchers if 'none' in prefetchers else ['none', *prefetchers]
 
 

@@ -76,7 +76,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Drain:
-    """What the link to S3 makes of the load.
+    """The load on the link to S3.
 
     :param bytes_per_second: of the link, towards S3
     :param drain_seconds: from the end of the longest outage until nothing of
@@ -93,8 +93,8 @@ class Drain:
 
 
 def drain(load: Workload, link_rate: float) -> Drain:
-    """What waits after an outage leaves with what new uploads leave of the
-    link.
+    """The backlog of an outage leaves with the share of the link that new
+    uploads do not need.
 
     :param link_rate: bytes a second towards S3, above 0
     """

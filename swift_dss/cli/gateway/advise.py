@@ -115,7 +115,7 @@ def _dollars(prices: Optional[pricelist.Prices],
 def _unknown(args: argparse.Namespace, status: Optional[Dict[str, Any]],
              load: advise.Workload,
              link: Optional[advise.Drain]) -> List[str]:
-    """What the advice does not know, and a link that is too slow."""
+    """Warn of figures that are not known, and of a link that is too slow."""
     warnings = []
     if not load.largest_bytes:
         warnings.append('no size of objects is known, so data is advised for '
@@ -149,7 +149,7 @@ def _measured_link(status: Optional[Dict[str, Any]]) -> float:
 
 
 def _bytes(option: str, text: Optional[str], known: float) -> float:
-    """What was said, else what is known.
+    """The figure of the command line, else the known one.
 
     :raises BadConfig: it is no number above 0
     """

@@ -121,8 +121,9 @@ def test_what_is_not_known_is_said(advise, missing):
 def test_the_daemons_link_is_the_link_unless_one_is_given(
         advise, monkeypatch):
     monkeypatch.setattr(
-        'swift_dss.cli.gateway.advise._status', lambda conf: {
-            'devices': [], 'link': {'up': {'measured': 12.0 * (1 << 20)}}})
+        'swift_dss.cli.gateway.advise.ask', lambda conf, question: [
+            {'result': {'devices': [], 'link': {
+                'up': {'measured': 12.0 * (1 << 20)}}}}])
     _, out, _ = advise(*FIGURES)
     assert json.loads(out)['link']['bytes_per_second'] == 12 << 20
     _, out, _ = advise(*FIGURES, '--link', '15m')
