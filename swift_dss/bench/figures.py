@@ -8,7 +8,7 @@ import statistics
 import sys
 from typing import Any, List, Sequence
 
-from swift_dss.core.errors import DssError
+from swift_dss.core.errors import BadConfig, DssError
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -69,6 +69,20 @@ def write_json(path: str, report: Any) -> None:
             out.write(text)
     except OSError as err:
         raise DssError('%s: %s' % (path, err.strerror)) from err
+
+
+def refuse_unwritable(path: str) -> None:
+    """Refuse a file that cannot be written, before the work that fills it.
+
+    Leaves an empty file where none was.
+
+    :raises BadConfig: names the file and the reason
+    """
+    try:
+        with open(path, 'ab'):
+            pass
+    except OSError as err:
+        raise BadConfig('%s: %s' % (path, err.strerror)) from err
 
 
 def _plain(value: Any) -> Any:

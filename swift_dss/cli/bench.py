@@ -11,7 +11,6 @@ from swift_dss.aio.cluster import printer
 from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
 from swift_dss.bench.cluster import bed
-from swift_dss.core.errors import BadConfig
 
 HELP = 'measure, with tables and plots'
 
@@ -223,23 +222,15 @@ def run(args: argparse.Namespace) -> int:
         # Said now, not after minutes of measuring.
         from swift_dss.bench import plots
         plots.pyplot()
-        _refuse_unwritable(args.plot)
+        figures.refuse_unwritable(args.plot)
     if args.json and args.json != '-':
-        _refuse_unwritable(args.json)
+        figures.refuse_unwritable(args.json)
     kinds: Dict[str, Callable[[argparse.Namespace], int]] = {
         'overhead': _overhead, 'tiers': _tiers, 'flood': _flood,
         'block': _block, 'block-chunks': _chunks, 'cacs': _cacs,
         'cacs-traffic': _traffic, 'prefetch': _prefetch,
         'bundles': _bundles}
     return kinds[args.kind](args)
-
-
-def _refuse_unwritable(path: str) -> None:
-    try:
-        with open(path, 'ab'):
-            pass
-    except OSError as err:
-        raise BadConfig('%s: %s' % (path, err.strerror)) from err
 
 
 def _tell(args: argparse.Namespace, report: Dict[str, Any],

@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
     _check_numbers(args)
     if args.json and args.json != '-':
-        _refuse_unwritable(args.json)
+        figures.refuse_unwritable(args.json)
     if args.measure is not None:
         return _measure(args, strategies, prefetchers)
     if not args.traces:
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         from swift_dss.bench import plots
         plots.pyplot()
-        _refuse_unwritable(args.plot)
+        figures.refuse_unwritable(args.plot)
     trace = _trace(args)
     table = classing.table_for(trace, args.table)
     trace = classing.apply(args.classes, trace, table)
@@ -326,11 +326,3 @@ def _single_size(option: str, text: str, ready: plan.Plan) -> int:
         raise BadConfig('%s: %s: takes one size, not %d'
                         % (option, text, len(sizes)))
     return sizes[0]
-
-
-def _refuse_unwritable(path: str) -> None:
-    try:
-        with open(path, 'ab'):
-            pass
-    except OSError as err:
-        raise BadConfig('%s: %s' % (path, err.strerror)) from err

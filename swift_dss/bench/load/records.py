@@ -7,6 +7,7 @@ request counts as an hour. Only requests that worked have a latency.
 from __future__ import annotations
 
 import threading
+import zlib
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 _MOST_MICROSECONDS = 3600 * 10 ** 6
@@ -134,6 +135,16 @@ class Recorder:
                 dict(self._bytes), dict(self._failures), self._skipped,
                 self._gone, list(self._wrong), self._wrong_count,
                 self._stale, self._late_seconds, self._last_sent)
+
+
+def check(encoded: str) -> None:
+    """:raises ValueError: it is no histogram"""
+    from hdrh import codec
+    try:
+        decoded(encoded.encode('ascii'))
+    except (codec.HdrCookieException, codec.HdrLengthException,
+            codec.HdrHistogramSettingsException, zlib.error) as err:
+        raise ValueError(str(err)) from err
 
 
 def merged(parts: List[Counts]) -> Counts:

@@ -6,7 +6,8 @@ import json
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from swift_dss.bench.load.drive import Outcome
-from swift_dss.bench.load.records import PERCENTILES, Counts, decoded
+from swift_dss.bench.load.records import (
+    PERCENTILES, Counts, check, decoded)
 from swift_dss.core.errors import DssError
 
 FORMAT = 'swift-dss-load'
@@ -97,6 +98,8 @@ def read(path: str) -> Dict[str, Any]:
             _name(row), int(row['count'])
             for name in ('per_second', 'p50_ms', 'p99_ms'):
                 float(row.get(name, 0.0))
+            if 'hdr' in row:
+                check(row['hdr'])
         is_ours = data['format'] == FORMAT and data['version'] == VERSION
     except (OSError, UnicodeDecodeError) as err:
         raise BadReport('%s: %s' % (path, err)) from err

@@ -11,9 +11,10 @@ import tempfile
 from typing import Any, Dict, List, Optional
 
 from swift_dss.bench.cluster.client import authenticate
-from swift_dss.bench.load import drive, report, warpcsv
+from swift_dss.bench import figures, plots
+from swift_dss.bench.load import drive, plot, report, warpcsv
 from swift_dss.bench.load.fronts import S3Front, SwiftFront
-from swift_dss.bench.load.reading import parse
+from swift_dss.bench.load.forms.reading import parse
 from swift_dss.bench.load.scenario import (
     MAX_CONTAINERS, MAX_OPERATIONS, MAX_SECONDS, MAX_USERS, Scenario)
 from swift_dss.bench.load.turns import Pace
@@ -66,6 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                      'stdout')
     out.add_argument('--csv', metavar='FILE', help='each request, in the '
                      "columns of warp's csv.zst")
+    out.add_argument('--plot', metavar='FILE', help='the tails of the '
+                     'latencies, as PNG or SVG, those of --compare too '
+                     '(extra bench)')
     out.add_argument('--compare', metavar='FILE', help='the --json of '
                      'another run, to show beside this one')
 
@@ -97,6 +101,12 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it; the exit code."""
     _check_histograms()
+    if args.plot is not None:
+        # Before an hour of load, not after it.
+        plots.pyplot()
+    for path in (args.plot, args.json, args.csv):
+        if path is not None and path != '-':
+            figures.refuse_unwritable(path)
     before = None if args.compare is None else report.read(args.compare)
     scenario = _chosen(args, parse(
         _read(args.scenario), args.scenario, args.stage))
@@ -214,6 +224,8 @@ def _tell(args: argparse.Namespace, made: Dict[str, Any],
                 json.dump(made, target, indent=1)
     print(table(report.HEADS, report.lines(made['rows'], made['seconds'])),
           file=out)
+    if args.plot is not None:
+        plot.tails(made, before, args.plot)
     if before is not None:
         print('\nbeside %s:' % args.compare, file=out)
         print(table(report.COMPARED,

@@ -9,8 +9,10 @@ import math
 import pytest
 from support.edges.small_swift import SmallSwift
 
+from swift_dss.bench.load import report
 from swift_dss.bench.load.objects import Objects
-from swift_dss.bench.load.reading import MAX_CHARACTERS, parse
+from swift_dss.bench.load.plot import curve
+from swift_dss.bench.load.forms.reading import MAX_CHARACTERS, parse
 from swift_dss.bench.load.scenario import BadScenario, Scenario, Size
 from swift_dss.cli import main
 from swift_dss.core.errors import BadClassInput
@@ -256,9 +258,9 @@ def test_both_forms_are_run(server, tmp_path, name, text, operations):
         'load', str(tmp_path / name), '--auth', server.url + '/auth/v1.0',
         '--user', 'a:b', '--key', 'c', '-o', '120', '--processes', '1',
         '--json', str(out)]) == 0
-    report = json.loads(out.read_text())
-    assert {row['operation'] for row in report['rows']} == operations
-    assert (report['failures'], report['wrong'], report['operations']) == (
+    made = json.loads(out.read_text())
+    assert {row['operation'] for row in made['rows']} == operations
+    assert (made['failures'], made['wrong'], made['operations']) == (
         0, 0, 120)
     assert all(headers['X-DSS-Object-Class'] == '25'
                for method, path, headers in server.asked
@@ -266,3 +268,55 @@ def test_both_forms_are_run(server, tmp_path, name, text, operations):
     asked = collections.Counter(method for method, _, _ in server.asked)
     assert bool(asked['HEAD']) == ('head' in operations)
     assert server.objects == server.containers == {}
+
+
+def test_tails_are_drawn_beside_those_of_a_run_before(server, tmp_path):
+    pytest.importorskip('hdrh')
+    pytest.importorskip('matplotlib')
+    scenario = tmp_path / 'x.yml'
+    scenario.write_text(WARP.replace('100KiB', '2KiB'))
+    words = ['load', str(scenario), '--auth', server.url + '/auth/v1.0',
+             '--user', 'a:b', '--key', 'c', '-o', '300', '--processes', '1']
+    before, after = str(tmp_path / 'before.json'), str(tmp_path / 'now.json')
+    assert main.main([*words, '--json', before]) == 0
+    server.delay = lambda method, path: 0.01 * (method == 'GET')
+    picture = tmp_path / 'tails.svg'
+    assert main.main([*words, '--json', after, '--compare', before,
+                      '--plot', str(picture)]) == 0
+    drawn = picture.read_text()
+    for text in ('create', 'read', 'head', 'delete', 'gold+ranges ssd',
+                 'Latencies of warp mixed; broken lines'):
+        assert text in drawn
+    rows = {row['operation']: row
+            for row in report.read(after)['rows']}
+    times, shares = curve(rows['read']['hdr'])
+    assert times == sorted(times) and times[0] >= 10
+    assert shares == sorted(shares, reverse=True) and 0 < shares[-1] < 0.05
+    # One request takes the longest.
+    assert shares[-1] == pytest.approx(1 / rows['read']['count'])
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_load(
+        server, tmp_path, capsys):
+    pytest.importorskip('hdrh')
+    pytest.importorskip('matplotlib')
+    scenario = tmp_path / 'x.yml'
+    scenario.write_text(WARP)
+    for option in ('--json', '--csv', '--plot'):
+        assert main.main([
+            'load', str(scenario), '--storage-url', server.storage_url,
+            option, str(tmp_path / 'none' / 'x.png')]) == 78
+        assert 'No such file' in capsys.readouterr().err
+    assert not server.asked
+
+
+def test_a_histogram_that_is_none_is_refused(tmp_path):
+    pytest.importorskip('hdrh')
+    file = tmp_path / 'x.json'
+    for text in ('', '!!!!', 'HISTFAAAACd42pJpmSzMwMBgwAABzFAaAAsZAF0='):
+        file.write_text(json.dumps({
+            'format': 'swift-dss-load', 'version': 1, 'rows': [{
+                'class': '-', 'operation': 'read', 'tier': '-', 'count': 1,
+                'hdr': text}]}))
+        with pytest.raises(report.BadReport, match='no report of'):
+            report.read(str(file))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from swift_dss.bench.load import cosbench, scenario
+from swift_dss.bench.load import scenario
+from swift_dss.bench.load.forms import cosbench
 from swift_dss.bench.load.scenario import BadScenario, Scenario
 from swift_dss.core.errors import BadClassInput, BadConfig
 
@@ -37,7 +38,7 @@ def parse(text: str, file: str, stage: Optional[str] = None) -> Scenario:
                             'stages')
     if _WARP.search(text):
         try:
-            from swift_dss.bench.load import warpyaml
+            from swift_dss.bench.load.forms import warpyaml
         except ImportError as err:
             raise BadConfig("%s: pip install 'swift-dss[load]'"
                             % err) from err
