@@ -109,6 +109,9 @@ DEFAULT_PREFETCH_STATE_BYTES = 64 * 1024 * 1024
 #: Less holds no stream.
 MIN_PREFETCH_STATE_BYTES = 64 * 1024
 
+#: Accesses of a cache in one replay: with Python's lists some 250 bytes each.
+MAX_REPLAY_ACCESSES = 100_000_000
+
 #: Last byte offset of an object that any format of ours can name: file
 #: offsets are signed 64-bit numbers.
 MAX_OBJECT_BYTES = (1 << 63) - 1

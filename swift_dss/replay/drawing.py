@@ -25,7 +25,8 @@ def draw(report: Dict[str, Any], path: str, table: ClassTable) -> None:
             ('byte_hit_ratio', 'Bytes that hit'))):
         for at, (name, rows) in enumerate(groups.items()):
             axis.plot([100 * row['cache_share'] for row in rows],
-                      [row[field] for row in rows], **_style(at),
+                      [row[field] for row in rows],
+                      **_style(at, len(groups)),
                       marker='o', markersize=3, label=' '.join(name))
         axis.set_title(title, loc='left')
         axis.set_xlabel('cache, % of all different bytes')
@@ -33,7 +34,8 @@ def draw(report: Dict[str, Any], path: str, table: ClassTable) -> None:
         axis.set_ylim(0, 1)
         _plain_ticks(axis, report['runs'])
     _cdf(axes[0][2], groups)
-    axes[0][0].legend(fontsize=7)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize=7,
+                  loc='outside lower center', ncols=8)
     if classes:
         _by_class(axes[1], groups, classes, table)
     figure.suptitle('Replay of %s: %d requests' % (
@@ -53,9 +55,14 @@ def _groups(runs: List[Dict[str, Any]]
     return groups
 
 
-def _style(at: int) -> Dict[str, str]:
-    return {'color': plots.COLOURS[at % len(plots.COLOURS)],
-            'linestyle': _LINES[at // len(plots.COLOURS) % len(_LINES)]}
+def _style(at: int, count: int) -> Dict[str, Any]:
+    """Of curve ``at`` of ``count``; each has a colour of its own."""
+    if count <= len(plots.COLOURS):
+        colour: Any = plots.COLOURS[at]
+    else:
+        colour = plots.pyplot().get_cmap('turbo')(at / (count - 1))
+    return {'color': colour, 'linestyle': _LINES[at % len(_LINES)]
+            if count > len(plots.COLOURS) else '-'}
 
 
 def _plain_ticks(axis: Any, runs: List[Dict[str, Any]]) -> None:
@@ -70,7 +77,7 @@ def _cdf(axis: Any, groups: Dict[Any, List[Dict[str, Any]]]) -> None:
         points = rows[-1]['cdf_ms']
         largest = 100 * rows[-1]['cache_share']
         axis.plot([ms for _, ms in points], [share for share, _ in points],
-                  label=' '.join(name), **_style(at))
+                  label=' '.join(name), **_style(at, len(groups)))
     axis.set_xscale('log')
     axis.set_xlabel('ms')
     axis.set_ylim(0, 1)
@@ -87,7 +94,8 @@ def _by_class(axes: Any, groups: Dict[
                 classes, key=lambda class_id: -table.spec(class_id).rank)):
             axis.plot([100 * row['cache_share'] for row in rows],
                       [row['classes'][str(class_id)]['hit_ratio']
-                       for row in rows], **_style(at), marker='o',
+                       for row in rows], **_style(at, len(classes)),
+                      marker='o',
                       markersize=3, label=table.name_of(class_id))
         axis.set_title('%s: hits by class, highest rank first'
                        % ' '.join(name), loc='left')

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from swift_dss.core.errors import BadConfig
+from swift_dss.core.limits import MAX_REPLAY_ACCESSES
 from swift_dss.replay.traces.model import Trace, Verb, numpy
 
 #: A key is an object's number and a unit's, in one whole number.
@@ -56,6 +58,7 @@ def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
     """Ready for replay.
 
     :param unit_bytes: 0 keeps whole objects; -1: as the trace wants
+    :raises BadConfig: more accesses than MAX_REPLAY_ACCESSES
     """
     np = numpy()
     unit = unit_bytes
@@ -70,6 +73,7 @@ def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
     else:
         low = trace.starts // unit
         many = (trace.starts + trace.lengths - 1) // unit - low + 1
+        _refuse_too_many(unit, int(many.sum()))
         first = np.concatenate(([0], np.cumsum(many)))
         request = np.repeat(np.arange(len(trace)), many)
         units = np.arange(first[-1]) - first[request] + low[request]
@@ -80,6 +84,15 @@ def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
         class_ids = trace.class_ids[request]
     return Plan(trace, unit, keys, sizes, class_ids, _sequential(trace, first),
                 first, _footprint(keys, sizes), _renewed(trace))
+
+
+def _refuse_too_many(unit: int, accesses: int) -> None:
+    if accesses > MAX_REPLAY_ACCESSES:
+        raise BadConfig(
+            'replay: %d accesses of units of %d byte%s are more than %d: say '
+            'a larger --unit, or --limit' % (
+                accesses, unit, '' if unit == 1 else 's',
+                MAX_REPLAY_ACCESSES))
 
 
 def _footprint(keys: Any, sizes: Any) -> int:

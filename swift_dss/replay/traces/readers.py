@@ -28,6 +28,7 @@ _MOST_NUMBER = 10 ** 18 - 1
 #: Windows counts from 1601 in steps of 100 ns.
 _TICKS_A_MS = 10000
 _ORACLE_RECORD = 24
+_INT32_BYTES = 4
 _ORACLE_BATCH = 65536
 _CLOUDPHYSICS_HEAD = b'version,time,op,size,lbn'
 _READ_10, _WRITE_10 = b'28', b'2a'
@@ -213,6 +214,31 @@ def oracle_general(stream: Any, name: str) -> Trace:
         zero.astype('uint8'), zero, zero, account_names=['']))
 
 
+def int32(stream: Any, name: str) -> Trace:
+    """Raw numbers of pages of 4 KiB that are read: four bytes each, little
+    endian, with a sign and not negative; the order is all that is known."""
+    np = numpy()
+    raw = stream.read()
+    count, rest = divmod(len(raw), _INT32_BYTES)
+    if rest:
+        raise BadTrace(name, 'record %d' % (count + 1), '',
+                       'cut off after %d of %d bytes' % (rest, _INT32_BYTES))
+    if not count:
+        raise BadTrace(name, '', '', 'no requests in it')
+    pages = np.frombuffer(raw, dtype='<i4').astype('int64')
+    below = np.flatnonzero(pages < 0)
+    if len(below):
+        raise BadTrace(name, 'record %d' % (int(below[0]) + 1), 'id',
+                       '%d is less than 0' % pages[below[0]])
+    zero = np.zeros(count, dtype='int64')
+    return Trace(
+        name, np.arange(1.0, count + 1), zero.astype('uint8'), zero,
+        pages * BLOCK_UNIT_BYTES, zero + BLOCK_UNIT_BYTES,
+        zero + (int(pages.max()) + 1) * BLOCK_UNIT_BYTES,
+        zero.astype('uint8'), zero, zero, account_names=[''], timed=False,
+        unit_bytes=BLOCK_UNIT_BYTES)
+
+
 class Format(NamedTuple):
     """A format: its reader, and what it is for people."""
 
@@ -227,7 +253,8 @@ FORMATS: Dict[str, Format] = {
     'cloudphysics': Format(cloudphysics, 'CloudPhysics csv'),
     'arc': Format(arc, 'ARC .lis'),
     'msr': Format(msr, 'MSR Cambridge csv'),
-    'adaptsize': Format(adaptsize, 'AdaptSize: time id size')}
+    'adaptsize': Format(adaptsize, 'AdaptSize: time id size'),
+    'int32': Format(int32, 'page numbers of four bytes each')}
 
 
 def read_file(path: str, kind: str = 'auto',
@@ -278,6 +305,8 @@ def _kind_of_name(path: str) -> str:
             bare = bare[:-len(suffix)]
     if 'oraclegeneral' in bare or bare.endswith('.bin'):
         return 'oracle'
+    if bare.endswith('.int32'):
+        return 'int32'
     return 'arc' if bare.endswith('.lis') else ''
 
 

@@ -80,3 +80,13 @@ def test_a_bad_line_is_named(name, line, said, tmp_path, capsys):
         'a.txt': 'adaptsize', 'n.txt': 'native'}[name]]) == 65
     error = capsys.readouterr().err
     assert '%s: line 1: %s' % (path, said) in error
+
+
+def test_more_accesses_than_memory_holds_are_refused_beforehand(capsys):
+    """One read of 8 GiB, in units of a byte."""
+    assert main.main(['replay', 'gen:zipf,requests=1,objects=1,size=%d'
+                      % (8 << 30), '--unit', '1']) == 78
+    error = capsys.readouterr().err
+    assert 'accesses of units of 1 byte' in error
+    assert 'say a larger --unit, or --limit' in error
+    assert error.count('\n') == 1
