@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
 import sys
 from typing import Any, List, Sequence
@@ -74,13 +75,14 @@ def write_json(path: str, report: Any) -> None:
 def refuse_unwritable(path: str) -> None:
     """Refuse a file that cannot be written, before the work that fills it.
 
-    Leaves an empty file where none was.
-
     :raises BadConfig: names the file and the reason
     """
     try:
+        was_there = os.path.exists(path)
         with open(path, 'ab'):
             pass
+        if not was_there:
+            os.unlink(path)
     except OSError as err:
         raise BadConfig('%s: %s' % (path, err.strerror)) from err
 
