@@ -42,7 +42,7 @@ from collections import OrderedDict
 from typing import Hashable, List, Optional, Tuple
 
 from swift_dss.strategy.prefetch.base import (
-    ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want)
+    Access, Prefetch, Settings, Urgency, Want)
 from swift_dss.strategy.prefetch.lengths import Kind, Lengths
 
 #: Degree of a stream's first set, units: just enough for the second set to
@@ -53,6 +53,9 @@ ASYNC_ABOVE = 4
 #: Pairs of account and class whose fetches are timed, and whose streams'
 #: lengths are known.
 TIMED_KINDS = 256
+#: Bytes of a unit's state and its share of a stream's: where streams are
+#: short each has few units (``replay --measure``, CPython 3.11).
+UNIT_STATE_BYTES = 576
 #: Weight of the newest of the measured times.
 _NEWEST = 0.25
 
@@ -68,20 +71,19 @@ class Run:
     :ivar unit_seconds: in which it reads one unit while it does not have
         to wait; 0 if not known yet
     :ivar waited: its last read had to
-    :ivar kind: account and class id when it was found
+    :ivar class_id: when it was found
     :ivar since: where the read ended by which it was found, bytes
     :ivar gone_on: how far it was read from there, units
     """
 
-    __slots__ = ('class_id', 'degree', 'gone_on', 'kind', 'since', 'trigger',
+    __slots__ = ('class_id', 'degree', 'gone_on', 'since', 'trigger',
                  'unit_seconds', 'until', 'waited')
 
-    def __init__(self, degree: int, trigger: int, kind: Kind,
+    def __init__(self, degree: int, trigger: int, class_id: int,
                  since: int) -> None:
         self.degree = degree
         self.trigger = trigger
-        self.kind = kind
-        self.class_id = kind[1]
+        self.class_id = class_id
         self.since = since
         self.gone_on = 0.0
         self.until = 0
@@ -124,7 +126,7 @@ class Amp(Prefetch):
         self._first_degree = min(first_degree, settings.max_degree - 1)
         self._unit_bytes = settings.unit_bytes
         self._max_degree = settings.max_degree
-        self._limit = max(1, settings.state_bytes // ITEM_BYTES)
+        self._limit = max(1, settings.state_bytes // UNIT_STATE_BYTES)
         self._units: OrderedDict[_Key, Unit] = OrderedDict()
         #: Account and class id to the seconds that a fetch takes.
         self._fetch_seconds: OrderedDict[Tuple[str, int], float] = \
@@ -215,7 +217,7 @@ class Amp(Prefetch):
 
     def state_bytes(self) -> int:
         """See :meth:`Prefetch.state_bytes`."""
-        return len(self._units) * ITEM_BYTES
+        return len(self._units) * UNIT_STATE_BYTES
 
     # -- inside ----------------------------------------------------------
 
@@ -278,7 +280,6 @@ class Amp(Prefetch):
     def _run_after(self, before: Unit, access: Access) -> Run:
         """The stream that a sequential miss belongs to (rule 1)."""
         if before.run is not None:
-            before.run.class_id = access.class_id
             return before.run
         kind = access.account, access.class_id
         self._lengths.began(kind)
@@ -286,7 +287,7 @@ class Amp(Prefetch):
         trigger = max(degree // 2, self._measured_trigger(before, access))
         degree = max(1, min(max(degree, trigger + 1), self._max_degree - 1,
                             self._likely(kind, 0.0, access)))
-        return Run(degree, min(trigger, degree - 1), kind,
+        return Run(degree, min(trigger, degree - 1), access.class_id,
                    access.offset + access.length)
 
     def _likely(self, kind: Kind, gone_on: float, access: Access) -> int:
@@ -309,7 +310,8 @@ class Amp(Prefetch):
         units = access.length / self._unit_bytes
         gone_on = self._gone_on(run, access)
         if gone_on > run.gone_on:
-            self._lengths.went_on(run.kind, run.gone_on, gone_on)
+            self._lengths.went_on((access.account, run.class_id),
+                                  run.gone_on, gone_on)
             run.gone_on = gone_on
         if not run.waited:
             seconds = (access.now - before) / units
@@ -346,7 +348,8 @@ class Amp(Prefetch):
         run.degree = max(run.degree, run.trigger + 1)
         stop = min((start + run.degree) * unit_bytes, access.object_bytes,
                    offset + room_bytes)
-        ahead = self._likely(run.kind, self._gone_on(run, access), access)
+        ahead = self._likely((account, run.class_id),
+                             self._gone_on(run, access), access)
         stop = min(stop, access.offset + access.length + ahead * unit_bytes)
         if stop <= offset:
             return []

@@ -7,9 +7,10 @@ import heapq
 import pytest
 from support.rigs.prefetch_host import Host, stream
 
+from swift_dss.strategy.prefetch.amp import UNIT_STATE_BYTES
 from swift_dss.strategy.prefetch.amp import Amp as WholeAmp
 from swift_dss.strategy.prefetch.base import (
-    ITEM_BYTES, Access, Settings, Urgency)
+    Access, Settings, Urgency)
 from swift_dss.strategy.prefetch.seq import Seq
 
 UNIT = 100
@@ -283,10 +284,10 @@ def test_nothing_is_wanted_past_the_end():
 
 
 def test_its_state_is_bounded_and_forgets_the_oldest():
-    amp = Amp(Settings(UNIT, state_bytes=10 * ITEM_BYTES))
+    amp = Amp(Settings(UNIT, state_bytes=10 * UNIT_STATE_BYTES))
     for unit in range(0, 1000, 10):
         read(amp, unit, hit=False)
-    assert amp.state_bytes() == 10 * ITEM_BYTES
+    assert amp.state_bytes() == 10 * UNIT_STATE_BYTES
     assert read(amp, 991, hit=False) != []
     assert read(amp, 1, hit=False) == []
 
