@@ -256,6 +256,8 @@ async def put_segment(store: Store, container: str, name: str,
         body.insert(0, bytearray(section_of(ranges, class_id,
                                             len(segment))))
     await store.send(Request('PUT', container, name, headers=own, body=body))
+    # Whoever still holds the request holds no segment: memory is counted.
+    body.clear()
     if len(text) > MAX_HEADER_BYTES and class_id is None:
         await post_section(store, container, name, ranges, None,
                            len(segment))

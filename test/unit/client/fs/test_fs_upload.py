@@ -58,6 +58,16 @@ def test_a_large_one_is_a_manifest_of_its_segments():
     assert swift.containers['c_segments'] == swift.containers['c']
 
 
+def test_a_request_that_was_sent_holds_no_segment():
+    """Clients of HTTP keep it until the collector comes by."""
+    swift = Swift()
+    write(swift, b'0123456789' * 4)
+    sent = [request for request in swift.seen
+            if request.method == 'PUT' and 'c_segments/' in request.path]
+    assert len(sent) == 4
+    assert not any(request.body for request in sent)
+
+
 def test_an_aborted_upload_leaves_nothing():
     swift = Swift()
     write(swift, b'x' * 35, end=False)
