@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Iterable, Tuple
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.replay.traces.model import numpy
@@ -149,15 +149,23 @@ def cloud(name: str) -> Cloud:
     """
     if name in CLOUDS:
         return CLOUDS[name]
+    return _parsed(name, said_in('--cloud', name, CLOUDS))
+
+
+def said_in(option: str, path: str, known: Iterable[str]) -> Any:
+    """The JSON of a file that an option names.
+
+    :param known: names that the option takes besides
+    :raises BadConfig: names the option, the file and the reason
+    """
     try:
-        with open(name, encoding='utf-8') as source:
-            said = json.load(source)
+        with open(path, encoding='utf-8') as source:
+            return json.load(source)
     except OSError as err:
-        raise BadConfig('--cloud: %s is none of %s, and no file: %s' % (
-            name, ', '.join(CLOUDS), err.strerror)) from err
+        raise BadConfig('%s: %s is none of %s, and no file: %s' % (
+            option, path, ', '.join(known), err.strerror)) from err
     except ValueError as err:
-        raise BadConfig('--cloud: %s: %s' % (name, err)) from err
-    return _parsed(name, said)
+        raise BadConfig('%s: %s: %s' % (option, path, err)) from err
 
 
 def _parsed(source: str, said: Any) -> Cloud:

@@ -10,13 +10,12 @@ of 10^9 bytes::
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, Dict
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay.latency import GB, Cloud
+from swift_dss.replay.latency import GB, Cloud, said_in
 
 MONTH_SECONDS = 30 * 86400.0
 
@@ -81,14 +80,7 @@ def prices(name: str) -> Prices:
     """
     if name in PRESETS:
         return PRESETS[name]
-    try:
-        with open(name, encoding='utf-8') as source:
-            said = json.load(source)
-    except OSError as err:
-        raise BadConfig('--prices: %s is none of %s, and no file: %s' % (
-            name, ', '.join(PRESETS), err.strerror)) from err
-    except ValueError as err:
-        raise BadConfig('--prices: %s: %s' % (name, err)) from err
+    said = said_in('--prices', name, PRESETS)
     wanted = [field.name for field in fields(Prices)]
     if not isinstance(said, dict) or set(said) != set(wanted):
         raise BadConfig('--prices: %s: not an object of %s, all of them' % (
