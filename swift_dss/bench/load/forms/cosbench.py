@@ -24,10 +24,11 @@ _AROUND = frozenset(('init', 'prepare', 'cleanup', 'dispose', 'delay'))
 _KINDS = ('write', 'read', 'delete')
 _CONTAINERS = 'mycontainers'
 _UNITS = {'B': 1, 'KB': 10 ** 3, 'MB': 10 ** 6, 'GB': 10 ** 9}
-_NUMBERS = re.compile(r'([crus])\((\d+)(?:,(\d+))?\)')
+_NUMBERS = re.compile(r'([crus])\((\d{1,15})(?:,(\d{1,15}))?\)')
 _SIZE = re.compile(r'([curh])\(([\d,|]+)\)(B|KB|MB|GB)')
-#: Buckets of a histogram; one without an upper end is open.
-_BUCKET = re.compile(r'(\d+)\|(\d*)\|(\d+)')
+#: A bucket of a histogram. One that is open, without an upper end, has no
+#: size that could be drawn.
+_BUCKET = re.compile(r'(\d{1,15})\|(\d{1,15})\|(\d{1,15})')
 _MAX_DEPTH = 10
 _MAX_BUCKETS = 100
 
@@ -260,12 +261,10 @@ class _Reader:
 def _parts(form: str, inside: str) -> List[Tuple[int, int, int]]:
     """From, to and weight of each bucket; none if it is wrong."""
     if form == 'h':
-        matches = [_BUCKET.fullmatch(part) for part in inside.split(',')]
-        if len(matches) > _MAX_BUCKETS:
-            return []
-        return [(int(match[1]), int(match[2]), int(match[3]))
-                for match in matches if match is not None and match[2]
-                ] if all(match and match[2] for match in matches) else []
+        parts = inside.split(',')
+        buckets = [(int(match[1]), int(match[2]), int(match[3]))
+                   for match in map(_BUCKET.fullmatch, parts) if match]
+        return buckets if len(buckets) == len(parts) <= _MAX_BUCKETS else []
     numbers = inside.split(',')
     if len(numbers) != (1 if form == 'c' else 2) or not all(
             number.isdigit() and len(number) < 16 for number in numbers):
