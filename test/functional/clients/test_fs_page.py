@@ -12,7 +12,7 @@ pytest.importorskip('aiohttp')
 
 pytestmark = pytest.mark.cluster
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/python.rst'
+PAGE = pathlib.Path(__file__).resolve().parents[3] / 'doc/source/python.rst'
 
 
 def test_the_page_shows_what_happens(cluster, monkeypatch):
