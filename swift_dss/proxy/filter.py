@@ -121,30 +121,26 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPException, Response
-from swift.common.utils import config_true_value, get_logger
+from swift.common.utils import get_logger
 
-from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.core.errors import DssError
 from swift_dss.core.limits import (
-    CLASS_ID_MAX, DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS,
-    DEFAULT_SEGMENTS_AT_ONCE, MAX_LARGE_SEGMENTS, MAX_RANGE_HEADER_BYTES)
+    CLASS_ID_MAX, MAX_RANGE_HEADER_BYTES)
 from swift_dss.proxy import authorize, pipeline
-from swift_dss.proxy.accounts import ALL, AccountClasses
+from swift_dss.proxy.accounts import AccountClasses
 from swift_dss.proxy.admit.admission import Admission, Refused
 from swift_dss.proxy.admit.full_devices import FullDevices
 from swift_dss.proxy.admit.heard import Shared
 from swift_dss.proxy.admit.pressures import Pressures
 from swift_dss.proxy.containers import Containers
-from swift_dss.proxy.lifecycle.options import Options
 from swift_dss.proxy.objects import Objects
 from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
-from swift_dss.proxy.settings import Settings, State, optional_path
+from swift_dss.proxy.settings import FilterOptions, Settings, State
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.uploads import Uploads
 from swift_dss.proxy.wsgi import App, Body, Env, Start
-from swift_dss.strategy.s3.lifecycle import DAY_SECONDS
 from swift_dss.wire import names
 
 Handler = Callable[[ProxyRequest], Body]
@@ -163,29 +159,22 @@ class DssMiddleware:
         self.logger = logger or get_logger(conf, log_route='dss')
         pipeline.check((), pipeline.names_of(pipeline.below_of(app)),
                        whole=False)
-        self._account_classes = conf.get('account_classes', ALL)
-        self._max_spans = _number(conf, 'max_spans', DEFAULT_MAX_SPANS,
-                                  DEFAULT_MAX_SPANS)
-        self._max_section_bytes = _number(
-            conf, 'max_section_bytes', DEFAULT_MAX_DSS_SECTION_BYTES,
-            DEFAULT_MAX_DSS_SECTION_BYTES)
-        self._options = options_of(conf)
+        self._options = options = FilterOptions.of(conf)
         self.settings = Settings(
-            optional_path(conf, 'class_table'),
-            optional_path(conf, 'rules_file'),
-            _number(conf, 'reload_interval', 5, 86400), self.logger,
-            self._publish)
+            options.class_table, options.rules_file,
+            options.reload_interval, self.logger, self._publish)
         replicas = Replicas(app)
         services = Services(
             self.logger, AccountClasses(
-                app, self._account_classes, self.settings.current().table,
-                _number(conf, 'account_recheck', 60, 86400)),
-            Uploads(app), self._max_spans, self._max_section_bytes,
-            _number(conf, 'client_timeout', 60, 86400),
+                app, options.account_classes, self.settings.current().table,
+                options.account_recheck),
+            Uploads(app), options.max_spans, options.max_section_bytes,
+            options.client_timeout,
             Admission(replicas, self.logger,
-                      pressures_of(conf, self.logger)),
+                      pressures_of(options, self.logger)),
             FullDevices(replicas, self.logger), replicas, self.settings)
-        objects = _objects_of(app, services, conf, self._options)
+        objects = Objects(app, services, options.least_loaded,
+                          options.segments_at_once, options.lifecycle)
         self._ensure_workers = objects.ensure_workers
         self.lifecycles = objects.lifecycles
         containers = Containers(app, services, self.lifecycles.buckets)
@@ -252,61 +241,29 @@ class DssMiddleware:
             pinning=[spec.name for spec in sorted(
                 state.table.specs.values(), key=lambda spec: spec.rank)
                 if spec.pin],
-            max_class_id=CLASS_ID_MAX, max_spans=self._max_spans,
-            max_section_bytes=self._max_section_bytes,
+            max_class_id=CLASS_ID_MAX, max_spans=self._options.max_spans,
+            max_section_bytes=self._options.max_section_bytes,
             max_shown_range_bytes=MAX_RANGE_HEADER_BYTES,
             formats=['object', 'range', 'dss-block', 'dss-range'],
-            default_account_classes=self._account_classes,
+            default_account_classes=self._options.account_classes,
             not_allowed_status=403,
             reclassify_query=names.RECLASSIFY_QUERY,
             s3_storage_classes=state.table.storage_classes,
-            s3_lifecycle=bool(self._options.interval),
+            s3_lifecycle=bool(self._options.lifecycle.interval),
             restore_class=restore.name if restore else '')
-
-
-def _number(conf: Dict[str, str], option: str, default: int,
-            most: int) -> int:
-    text = conf.get(option, default)
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= most:
-        raise BadConfig('[filter:dss] %s: %s is not a number from 0 to %d'
-                        % (option, text, most))
-    return number
-
-
-def _objects_of(app: App, services: Services, conf: Dict[str, str],
-                options: Options) -> Objects:
-    return Objects(
-        app, services, config_true_value(conf.get('least_loaded', 'false')),
-        _number(conf, 'segments_at_once', DEFAULT_SEGMENTS_AT_ONCE,
-                MAX_LARGE_SEGMENTS), options)
 
 
 def _by_method(sets: Handler, shows: Handler) -> Dict[str, Handler]:
     return {'PUT': sets, 'POST': sets, 'GET': shows, 'HEAD': shows}
 
 
-def options_of(conf: Dict[str, str]) -> Options:
-    """The options about lifecycle rules and RestoreObject."""
-    usual = Options()
-    return Options(
-        _number(conf, 'lifecycle_interval', usual.interval, 31 * DAY_SECONDS),
-        _number(conf, 'lifecycle_per_second', usual.per_second, 100000) or 1,
-        _number(conf, 'lifecycle_day_seconds', usual.day_seconds,
-                DAY_SECONDS) or 1)
-
-
-def pressures_of(conf: Dict[str, str], logger: Any) -> Optional[Pressures]:
+def pressures_of(options: FilterOptions, logger: Any) -> Optional[Pressures]:
     """The source of admission's figures; None with ``admission = false``."""
-    if not config_true_value(conf.get('admission', 'true')):
+    if not options.admission:
         return None
-    run_dir = conf.get('run_dir', NodeConf.run_dir).strip()
-    return Pressures(float(_number(conf, 'pressure_interval', 1, 86400)),
-                     logger, shared=Shared(run_dir, logger)
-                     if run_dir else None)
+    return Pressures(float(options.pressure_interval), logger,
+                     shared=Shared(options.run_dir, logger)
+                     if options.run_dir else None)
 
 
 def filter_factory(global_conf: Dict[str, str],

@@ -42,7 +42,8 @@ _BELOW = {
     'kms_keymaster': 'the keymaster is above it',
     'kmip_keymaster': 'the keymaster is above it',
 }
-_CRYPTO = {'encrypter': 'encryption', 'decrypter': 'encryption'}
+_CRYPTO = {'encrypter': 'encryption', 'decrypter': 'encryption',
+           'crypto': 'encryption'}
 #: Filters that change no row of a listing but for what is behind its ETag.
 _STRAIGHT = frozenset((
     'account_quotas', 'auth_token', 'bulk', 'container_quotas',
@@ -104,7 +105,11 @@ def below_of(app: Any) -> List[Any]:
 
 
 def _name_of(app: Any) -> str:
-    module = type(app).__module__
+    return name_of_module(type(app).__module__)
+
+
+def name_of_module(module: str) -> str:
+    """The name of a filter whose class or factory is in a module."""
     if module == 'swift_dss.proxy.admit.retry_after':
         return 'dss_retry_after'
     if module.startswith('swift_dss.proxy.s3'):

@@ -22,7 +22,7 @@ from swift_dss.proxy.admit.pressures import STALE_SECONDS, Answer, Pressures
 from swift_dss.proxy.admit.retry_after import RetryAfter, tell
 from swift_dss.proxy.filter import pressures_of
 from swift_dss.proxy.replicas import Replicas
-from swift_dss.proxy.settings import State
+from swift_dss.proxy.settings import FilterOptions, State
 from swift_dss.proxy.target import Target
 from swift_dss.wire import names
 from swift_dss.wire import pressure as wire
@@ -469,11 +469,11 @@ def test_workers_share_answers_where_the_filter_is_told_to(
     shared = []
     monkeypatch.setattr(filter_module, 'Shared', lambda run_dir, logger:
                         shared.append(run_dir))
-    pressures_of(conf, Logger())
+    pressures_of(FilterOptions.of(conf), Logger())
     assert shared == folders
 
 
 def test_nothing_is_made_before_the_first_question(tmp_path):
     # The process that only reads the configuration may be another user's.
-    pressures_of({'run_dir': str(tmp_path)}, Logger())
+    pressures_of(FilterOptions.of({'run_dir': str(tmp_path)}), Logger())
     assert not list(tmp_path.iterdir())
