@@ -82,6 +82,12 @@ def run(words: Sequence[str], seconds: float = _SECONDS) -> str:
     return done.stdout.decode('utf-8', 'replace')
 
 
+def is_loaded() -> bool:
+    """True if the kernel knows the target."""
+    return any(line.split()[:1] == [TARGET]
+               for line in run(['targets']).splitlines())
+
+
 def names() -> List[str]:
     """Every dm-dss device of this machine."""
     listing = run(['ls', '--target', TARGET])

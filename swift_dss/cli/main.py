@@ -21,6 +21,8 @@ COMMANDS = {
     'inspect': ('swift_dss.cli.inspect', 'print the contents of a .dss'),
     'classify': ('swift_dss.cli.classify',
                  'find the bytes that open a file, and class them'),
+    'check': ('swift_dss.cli.check.verbs',
+              "judge a node's configuration, devices and S3"),
     'classes': ('swift_dss.cli.classes', 'check and show a class table'),
     'lifecycle': ('swift_dss.cli.lifecycle',
                   'show buckets with lifecycle rules, and restored objects'),

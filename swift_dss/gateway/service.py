@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import (
     Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple)
 
-from swift_dss.core.config import NodeConf
+from swift_dss.core.config import GatewayConf, NodeConf
 from swift_dss.core.errors import BadConfig, RemoteUnavailable
 from swift_dss.core.pressure import Link
 from swift_dss.core.residency import Residency, Tier
@@ -28,6 +28,12 @@ from swift_dss.wire.records.proof import ProofReply, ProofRequest
 
 #: For so long bundles are sent before they are full.
 _HURRY_SECONDS = 60.0
+
+
+def require_bucket(conf: GatewayConf) -> None:
+    """:raises BadConfig: there is no bucket to go to"""
+    if not conf.bucket:
+        raise BadConfig('[gateway] bucket is not set')
 
 
 class Gateway:
@@ -57,8 +63,7 @@ class Gateway:
         :raises BadConfig: no bucket, or the secret cannot be used
         """
         parts, logger = self.parts, self.parts.around.logger
-        if not parts.conf.bucket:
-            raise BadConfig('[gateway] bucket is not set')
+        require_bucket(parts.conf)
         parts.client.check_secret()
         parts.link.keys.check()
         if parts.queue.damaged_path:

@@ -43,7 +43,7 @@ def check_file(path: str) -> bool:
     :returns: False if there is no configuration to look at
     :raises BadConfig: it has the replicator use rsync, or cannot be read
     """
-    file_path = _there(path)
+    file_path = there(path)
     if file_path is None:
         return False
     try:
@@ -71,7 +71,8 @@ def refuse_rsync(options: Mapping[str, str]) -> None:
         raise SystemExit('swift-dss: %s' % err) from err
 
 
-def _there(path: str) -> Optional[str]:
+def there(path: str) -> Optional[str]:
+    """The file, or its folder of files (``PATH.d``); None without either."""
     for path_or_folder in (path, path + '.d'):
         if os.path.exists(path_or_folder):
             return path_or_folder

@@ -22,12 +22,12 @@ class Source:
 
     def conf(self) -> NodeConf:
         """:raises BadConfig: the file is missing or does not parse."""
-        return nodeconf.parse(_read(self._path), self._path, os.environ)
+        return nodeconf.parse(read_text(self._path), self._path, os.environ)
 
     def read(self) -> Tuple[NodeConf, ClassTable]:
         """:raises BadConfig: a file is missing or does not parse."""
         conf = self.conf()
-        return conf, classtable.parse(_read(conf.class_table),
+        return conf, classtable.parse(read_text(conf.class_table),
                                       conf.class_table)
 
 
@@ -44,7 +44,8 @@ class InForce:
         self.conf, self.table = conf, table
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
+    """:raises BadConfig: it cannot be read, or is no text"""
     try:
         with open(path, encoding='utf-8') as source:
             return source.read()

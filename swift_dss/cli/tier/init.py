@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
                 raise BadConfig('[capacity] names no folder for %s' % device)
             continue
         if not args.force:
-            _check_mounted(path, os.path.join(conf.devices, device))
+            require_apart(path, os.path.join(conf.devices, device))
         folders.append(Capacity(path, device))
     return [{'device': folder.device, 'folder': folder.path,
              'identity': folder.initialise()} for folder in folders]
@@ -62,8 +62,11 @@ def devices_of(args: argparse.Namespace, conf: NodeConf) -> List[str]:
     return [args.device]
 
 
-def _check_mounted(path: str, device_path: str) -> None:
-    """A folder that does not exist yet is judged by the one above it."""
+def require_apart(path: str, device_path: str) -> None:
+    """Judges a folder that does not exist yet by the one above it.
+
+    :raises BadConfig: the HDD seems not to be mounted
+    """
     there = path
     while not os.path.exists(there) and there != os.path.dirname(there):
         there = os.path.dirname(there)

@@ -72,8 +72,10 @@ _BROKEN = (botocore.exceptions.BotoCoreError,
 OWNER_KEY = '.dss-owner'
 #: Under the prefix: a trial; see :mod:`swift_dss.gateway.form.conditions`.
 CONDITION_KEY = '.dss-condition'
+#: Under the prefix: the trial of rights of ``swift-dss check``.
+CHECK_KEY = '.dss-check'
 #: Keys under the prefix that belong to no version.
-MARKS = (OWNER_KEY, CONDITION_KEY)
+MARKS = (OWNER_KEY, CONDITION_KEY, CHECK_KEY)
 #: Calls that change the bucket; the first ones remove from it.
 DELETES = frozenset(('delete_object', 'abort_multipart_upload'))
 _CHANGES = DELETES | frozenset((

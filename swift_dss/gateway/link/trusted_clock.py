@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from email.utils import parsedate_to_datetime
+from typing import Optional
 
 from swift_dss.io.workers import CLOCK, Clock
 
@@ -35,6 +36,13 @@ class TrustedClock(Clock):
             self._began_at = math.inf
         else:
             self._began_at = said - self._clock.monotonic()
+
+    def ahead_seconds(self) -> Optional[float]:
+        """How far this node's clock is ahead of S3's, to about a second; None
+        if S3 has not said its time."""
+        if math.isinf(self._began_at):
+            return None
+        return self._clock.wall() - self._clock.monotonic() - self._began_at
 
     def wall(self) -> float:
         """Seconds since the epoch; the beginning of time if S3 has not
