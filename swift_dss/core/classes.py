@@ -160,6 +160,20 @@ class ClassTable:
         specs = [*self.specs.values(), self.spec(UNCLASSIFIED)]
         return any(spec.warm_copies < EVERY_COPY for spec in specs)
 
+    @property
+    def cold_class(self) -> Optional[ClassSpec]:
+        """The class under which the kernel gets cold copies: of those that
+        may come to the SSD and leave it again, the lowest-ranked one. Not
+        class 0, which the kernel takes for a request without a class.
+        None if no class will do.
+        """
+        return min((spec for spec in self.specs.values()
+                    if spec.class_id != UNCLASSIFIED and not spec.pin
+                    and not spec.no_allocate
+                    and spec.allocate is not Allocate.NEVER
+                    and spec.direct is Direct.NONE),
+                   key=lambda spec: (spec.rank, spec.class_id), default=None)
+
     def by_name(self, name: str) -> Optional[ClassSpec]:
         """The row called ``name`` (case does not matter), or None."""
         wanted = name.lower()

@@ -23,6 +23,8 @@ class IoConf:
     :param placement: begin new files of a device side by side
     :param whole_read_bytes: of a GET that the HDD is asked for at once; 0:
         a window at a time
+    :param stage_cold_copies: of engine ``block``: the kernel gets cold copies
+        under the lowest class; its caches MUST have a stage
     """
 
     carrier: str = 'auto'
@@ -34,6 +36,7 @@ class IoConf:
     block_checksums: bool = True
     placement: bool = True
     whole_read_bytes: int = limits.DEFAULT_WHOLE_READ_BYTES
+    stage_cold_copies: bool = False
 
 
 @dataclass(frozen=True)

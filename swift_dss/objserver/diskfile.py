@@ -30,6 +30,7 @@ from swift_dss.objserver.reader import DssDiskFileReader
 from swift_dss.objserver.travel import sending
 from swift_dss.objserver.travel.arriving import Arriving
 from swift_dss.objserver.writer import DssDiskFileWriter
+from swift_dss.strategy.eviction.warmth import staged_map
 from swift_dss.wire import classmap, layout, names, registers
 from swift_dss.wire.control import Event, EventKind, encode_read
 
@@ -93,6 +94,19 @@ class DssDiskFileBase(BaseDiskFile):
         """
         self.dss_class_map = tags.for_fragment(
             class_map, self.policy, self.manager.dss_node.class_table)
+
+    def dss_staged_map(self, class_map: ClassMap) -> ClassMap:
+        """The classes under which the disk is to have this copy's bytes that
+        no client asks for.
+
+        :param class_map: in the offsets of the data file
+        """
+        node, device = self.manager.dss_node, self.dss_device
+        if not node.conf.io.stage_cold_copies or not node.is_block(device):
+            return class_map
+        return staged_map(class_map, self.manager.dss_copies.rank(
+            self.policy, device, self.dss_partition, self.dss_hash),
+            node.class_table)
 
     def dss_version(self) -> VersionId:
         """The version whose data file is open."""
@@ -171,10 +185,13 @@ class DssDiskFileBase(BaseDiskFile):
         node = self.manager.dss_node
         sums = blocks.load(fd, self.dss_residency.content_length) \
             if node.conf.io.block_checksums else None
+        class_map = self.dss_stored_map()
+        if self.dss_purpose != CLIENT:
+            # Else an audit would make cold copies warm.
+            class_map = self.dss_staged_map(class_map)
         return VersionBytes(
             node, self.dss_version(), self.dss_partition,
-            fd, self.dss_residency, self.dss_stored_map(),
-            self.dss_purpose, keep_cache,
+            fd, self.dss_residency, class_map, self.dss_purpose, keep_cache,
             lambda: self.dss_has_changed(data_file), sums)
 
     @property

@@ -19,6 +19,7 @@ from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.io import residency_store
+from swift_dss.io.place.copies import Copies
 from swift_dss.objserver.extents import AUDIT, CLIENT
 from swift_dss.objserver.settings import Node, node_for
 from swift_dss.objserver.travel import adopting, parting, sending
@@ -32,6 +33,8 @@ class DssManagerBase(TellsWhatLeaves):
     def __init__(self, conf: Any, logger: Any) -> None:
         super().__init__(conf, logger)
         self.dss_node: Node = node_for(conf, logger)
+        self.dss_copies = Copies(conf.get('swift_dir', '/etc/swift'),
+                                 conf.get('bind_ip', ''))
         self.dss_sessions = sending.Sessions()
         self.dss_adoptions = adopting.Adoptions()
         self.dss_partings = parting.Partings()

@@ -72,9 +72,11 @@ class DssWriterBase(BaseDiskFileWriter):
         self._node = diskfile.manager.dss_node
         self._device = diskfile.dss_device
         self._class_map = diskfile.dss_class_map
-        self._mixed = not self._class_map.is_uniform
-        self._last_class = self._class_map.class_at(0) if self._mixed \
-            else self._class_map.rest
+        #: Of the disk's writes; the version has the one above.
+        self._staged_map = diskfile.dss_staged_map(self._class_map)
+        self._mixed = not self._staged_map.is_uniform
+        self._last_class = self._staged_map.class_at(0) if self._mixed \
+            else self._staged_map.rest
         self._plan: List[Extent] = []
         #: Set where S3 has the version, and no byte comes.
         self._arriving = diskfile.dss_arriving
@@ -264,7 +266,7 @@ class DssWriterBase(BaseDiskFileWriter):
         if len(self._plan) <= 1 and not self._mixed:
             tiers = int(self._plan[0].tiers) if self._plan else _SSD_BIT
             piece = Piece(self._window_at, self._window_bytes,
-                          self._class_map.rest,
+                          self._staged_map.rest,
                           [memoryview(chunk) for chunk in self._window])
             return ([piece] if tiers & _SSD_BIT else [],
                     [piece] if tiers & _HDD_BIT else [])
@@ -273,7 +275,8 @@ class DssWriterBase(BaseDiskFileWriter):
         take = _Taker(self._window)
         for extent in self._placed(self._window_at,
                                    self._window_at + self._window_bytes):
-            for span in self._class_map.split(extent.offset, extent.length):
+            for span in self._staged_map.split(extent.offset,
+                                               extent.length):
                 piece = Piece(span.offset, span.length, span.class_id,
                               take(span.length))
                 if extent.tiers & Tier.SSD:

@@ -64,8 +64,10 @@ class GuestCluster(BenchCluster):
             'tier': {'engine': 'block' if job['strategy'] else 'file'},
             'gateway': {'enabled': 'false'},
             # Else files begin and are read as Swift has it.
-            'io': {} if job.get('placement', True) else {
-                'placement': 'false', 'whole_read_bytes': '0'}})
+            'io': {
+                'stage_cold_copies': str(job.get('stage_cold_copies', False)),
+                **({} if job.get('placement', True) else {
+                    'placement': 'false', 'whole_read_bytes': '0'})}})
         self._job = job
 
     def _make(self, keep: bool) -> None:

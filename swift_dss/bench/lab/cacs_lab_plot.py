@@ -8,7 +8,8 @@ from swift_dss.bench.lab import cacs_traffic
 from swift_dss.bench.plots import COLOURS, pyplot, save
 
 _COLOURS = {'scattered': '#cccccc', 'hdd': '#999999', 'lru': COLOURS[1],
-            'classes': COLOURS[0], 'ssd': COLOURS[2], 'bcache': '#b07aa1',
+            'classes': COLOURS[0], 'warm': COLOURS[3], 'ssd': COLOURS[2],
+            'bcache': '#b07aa1',
             'dm-cache': '#9c755f', 'dm-writecache': '#bab0ac'}
 
 

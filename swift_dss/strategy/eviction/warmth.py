@@ -19,7 +19,9 @@ import math
 from enum import IntEnum
 from typing import List, NamedTuple, Optional, Sequence
 
-from swift_dss.core.classes import EVERY_COPY, ClassSpec, ClassTable
+from swift_dss.core.classes import (
+    EVERY_COPY, Allocate, ClassSpec, ClassTable, Direct)
+from swift_dss.core.spans import ClassMap, Span
 from swift_dss.strategy.eviction.bytes.verbs import (
     EvictionStrategy, Occupancies)
 from swift_dss.strategy.eviction.rule import Mode, Relief
@@ -91,6 +93,33 @@ def warmth(rank: Optional[int], spec: ClassSpec) -> Warmth:
     is_warm = rank is None or spec.warm_copies >= EVERY_COPY or \
         rank < spec.warm_copies
     return Warmth.WARM if is_warm else Warmth.COLD
+
+
+def staged_map(class_map: ClassMap, rank: Optional[int],
+               table: ClassTable) -> ClassMap:
+    """The classes under which the kernel's cache is to have a copy's bytes
+    that no client asked for: cold ones have :attr:`ClassTable.cold_class`,
+    so that they pass through the stage and leave first. A client's read has
+    the class of the object, and makes the copy warm.
+
+    Bytes that are pinned, or have their disk by their class, stay as they are.
+    """
+    cold = table.cold_class
+    if rank is None or cold is None:
+        return class_map
+
+    def carried(class_id: int) -> int:
+        spec = table.spec(class_id)
+        stays = spec.pin or spec.direct is not Direct.NONE or \
+            spec.allocate is Allocate.NEVER or spec.rank <= cold.rank or \
+            warmth(rank, spec) is Warmth.WARM
+        return class_id if stays else cold.class_id
+
+    if class_map.is_uniform:
+        return ClassMap.uniform(carried(class_map.rest))
+    return ClassMap.from_spans(
+        [Span(span.offset, span.length, carried(span.class_id))
+         for span in class_map.spans], carried(class_map.rest))
 
 
 def kept(before: Warmth, now: Warmth, ssd_bytes: int) -> Warmth:

@@ -196,7 +196,7 @@ def test_inspect_prints_a_table(run):
 def test_classes_check_and_show(run, room):
     checked = run('classes', 'check', TABLE, '--rules',
                   ETC / 'dss-rules.conf-sample')
-    assert checked.code == 0 and '13 classes' in checked.out
+    assert checked.code == 0 and '14 classes' in checked.out
     shown = run('classes', 'show', TABLE).out.splitlines()
     assert shown[0].split()[:3] == ['id', 'name', 'rank']
     assert shown[1].split()[1] == 'metadata'

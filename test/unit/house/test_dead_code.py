@@ -27,7 +27,7 @@ CALLED_BY = {
         '__qualname__ utcnow StartElementHandler EndElementHandler '
         'EntityDeclHandler',
     "Swift's reconstructor and object server, in the simulation":
-        'object_ring set_hundred_continue_response_headers '
+        'set_hundred_continue_response_headers '
         'send_hundred_continue_response conn_timeout http_timeout '
         'node_timeout network_chunk_size max_objects_per_revert '
         'quarantine_threshold quarantine_age request_node_count '

@@ -9,11 +9,13 @@ from typing import Any, Optional
 
 import pytest
 
-from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.classes import (
+    Allocate, ClassSpec, ClassTable, Direct)
+from swift_dss.core.spans import ClassMap, Span
 from swift_dss.strategy.eviction.bytes.verbs import Occupancy
 from swift_dss.strategy.eviction.warmth import (
     AGAIN_SECONDS, DETOUR_MS, Copy, Warmth, cold_first, detour, is_hot, kept,
-    least_busy_first, rank_of, reading_order, warmth)
+    least_busy_first, rank_of, reading_order, staged_map, warmth)
 
 
 def hashes(count: int = 3000) -> list[str]:
@@ -146,3 +148,33 @@ def test_without_warm_copies_the_least_busy_is_first() -> None:
     assert least_busy_first(copies(900, None, 900)) == [0, 2, 1]
     assert least_busy_first([Copy(0, 1.0, False, 0), Copy(1, 0.0, True, 0),
                              Copy(2, 0.0, False, 900)]) == [2, 1, 0]
+
+
+STAGED = ClassTable.of([
+    ClassSpec(0, 'unclassified', 0), ClassSpec(9, 'cold', 1),
+    ClassSpec(1, 'one', 10), ClassSpec(2, 'two', 20, warm_copies=2),
+    ClassSpec(3, 'pinned', 30, pin=True),
+    ClassSpec(4, 'away', 40, allocate=Allocate.NEVER),
+    ClassSpec(5, 'past', 50, direct=Direct.HDD)])
+
+
+@pytest.mark.parametrize('rank, classes', [
+    (None, [0, 1, 2, 3, 4, 5, 9]), (0, [0, 1, 2, 3, 4, 5, 9]),
+    (1, [0, 9, 2, 3, 4, 5, 9]), (2, [0, 9, 9, 3, 4, 5, 9]),
+    (3, [0, 9, 9, 3, 4, 5, 9])])
+def test_the_kernel_gets_cold_copies_under_the_lowest_class(
+        rank: Optional[int], classes: list[int]) -> None:
+    assert [staged_map(ClassMap.uniform(class_id), rank, STAGED).rest
+            for class_id in (0, 1, 2, 3, 4, 5, 9)] == classes
+
+
+def test_spans_of_a_cold_copy_are_staged_each_by_its_class() -> None:
+    mixed = ClassMap.from_spans([Span(0, 10, 1), Span(20, 5, 3)], rest=2)
+    assert staged_map(mixed, 0, STAGED) is not None
+    assert staged_map(mixed, 2, STAGED) == ClassMap.from_spans(
+        [Span(0, 20, 9), Span(20, 5, 3)], rest=9)
+
+
+def test_without_a_class_for_them_cold_copies_keep_their_own() -> None:
+    table = ClassTable.of([ClassSpec(3, 'pinned', 30, pin=True)])
+    assert staged_map(ClassMap.uniform(3), 2, table).rest == 3
