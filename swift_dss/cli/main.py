@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from typing import List, Optional
+from typing import Collection, List, Optional
 
+from swift_dss.cli.package.version import add_version
 from swift_dss.core.errors import DssError
 
 #: Command to (module, the line that ``--help`` shows).
@@ -43,6 +44,9 @@ COMMANDS = {
     'load': ('swift_dss.cli.load.verbs',
              'put a load of users on a cluster, and measure it by class'),
     'bench': ('swift_dss.cli.bench', 'measure, with tables and plots'),
+    'completion': ('swift_dss.cli.package.completion',
+                   'print the completion of a shell'),
+    'manual': ('swift_dss.cli.package.manual', 'write the man pages'),
 }
 
 
@@ -52,7 +56,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     :returns: the exit code (an error of ours carries its own)
     """
     arguments = sys.argv[1:] if argv is None else argv
-    parser = _parser(arguments[0] if arguments else '')
+    parser = _parser(arguments[:1])
     args = parser.parse_args(arguments)
     try:
         return int(args.run(args) or 0)
@@ -66,15 +70,21 @@ def main(argv: Optional[List[str]] = None) -> int:
         return 130
 
 
-def _parser(wanted: str) -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with every command; imports all of them."""
+    return _parser(COMMANDS)
+
+
+def _parser(wanted: Collection[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='swift-dss',
         description='OpenStack Swift with classes of data: SSD, HDD and S3.')
+    add_version(parser)
     commands = parser.add_subparsers(
         dest='command', metavar='COMMAND', required=True)
     for name, (module_name, line) in COMMANDS.items():
         sub = commands.add_parser(name, help=line, description=line)
-        if name == wanted:
+        if name in wanted:
             module = importlib.import_module(module_name)
             module.configure(sub)
             sub.set_defaults(run=module.run)
