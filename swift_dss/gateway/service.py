@@ -138,8 +138,9 @@ class Gateway:
         if self.parts.bundles.renewer.note(
                 (version, line.partition(version, partition),
                  line.rank(version)) for version, partition in changed):
-            self.parts.bundles.upkeep.hasten()
-            self.parts.jobs.bundling.ring()
+            upkeep = self.parts.bundles.upkeep
+            upkeep.hasten()
+            self.parts.jobs.bundling.ring(upkeep.due_at)
 
     def hurry(self) -> None:
         """Let no version wait for its age any more."""

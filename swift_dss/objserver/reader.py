@@ -9,9 +9,11 @@ other primaries first.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+import itertools
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from swift.common.exceptions import ReplicationException
+from swift.common.utils import close_if_possible
 from swift.obj.diskfile import (
     BaseDiskFileReader, DiskFileReader, ECDiskFileReader)
 
@@ -20,6 +22,10 @@ from swift_dss.core.errors import (
 from swift_dss.objserver import zero_copy
 from swift_dss.objserver.extents import VersionBytes
 from swift_dss.objserver.proving import BytesRotten
+
+#: The WSGI server sends headers with so many bytes, or at the end: an error
+#: before that would be a 500.
+HELD_BYTES = 4096
 
 
 class BytesUnavailable(ReplicationException):
@@ -195,3 +201,38 @@ class DssDiskFileReader(DiskFileReader, DssReaderBase):
 
 class DssECDiskFileReader(ECDiskFileReader, DssReaderBase):
     """Reader of fragment archives."""
+
+
+def begun(body: Any) -> Any:
+    """The body of a response, whose first bytes are here and right: nothing
+    is on its way before they are.
+
+    :raises RottenBlock: they are not
+    """
+    parts = iter(body)
+    first: List[bytes] = []
+    held = 0
+    try:
+        for part in parts:
+            first.append(part)
+            held += len(part)
+            if held >= HELD_BYTES:
+                break
+    except BaseException:
+        close_if_possible(body)
+        raise
+    return _Body(body, first, parts)
+
+
+class _Body:
+    """A response body of which the first parts were taken."""
+
+    def __init__(self, body: Any, first: List[bytes], rest: Any) -> None:
+        self._body = body
+        self._parts = itertools.chain(first, rest)
+
+    def __iter__(self) -> Any:
+        return self._parts
+
+    def close(self) -> None:
+        close_if_possible(self._body)

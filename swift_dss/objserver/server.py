@@ -18,13 +18,13 @@ to the controller and pass no filter. It does some things more:
 - containers hear the class of each object (``objserver.listed``);
 - ``GET /dss/pressure`` tells proxies how full the node's devices are, and
   ``POST /dss/newest`` gives gateways the newest states of many objects;
+- ``POST /dss/many`` does the HEADs and POSTs of many segments at once;
 - a PUT of ssync may be a stub (``wire.proof``), taken once S3 proves it.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 from typing import Any, List, Optional, Tuple
 
@@ -32,8 +32,7 @@ from swift.common.storage_policy import POLICIES
 from swift.common.swob import (
     HTTPConflict, HTTPException, HTTPInsufficientStorage, HTTPNotFound,
     HTTPUnprocessableEntity, Request)
-from swift.common.utils import (
-    close_if_possible, config_true_value, public, replication)
+from swift.common.utils import config_true_value, public, replication
 from swift.obj.server import ObjectController
 
 from swift_dss.core.errors import (
@@ -46,8 +45,10 @@ from swift_dss.objserver.extents import REPLICATE
 from swift_dss.objserver.listed import updates
 from swift_dss.objserver.listed.updates import Updates
 from swift_dss.objserver.manager import DssManagerBase
+from swift_dss.objserver.many import requests
+from swift_dss.objserver.many.rows import Rows
 from swift_dss.objserver.pressures import Pressures
-from swift_dss.objserver.reader import RottenBlock
+from swift_dss.objserver.reader import HELD_BYTES, RottenBlock, begun
 from swift_dss.objserver.travel import arriving
 from swift_dss.objserver.travel.newest import Newest
 from swift_dss.wire import backlog, names
@@ -56,9 +57,6 @@ from swift_dss.wire.settings import policies
 #: A version may be switched under a GET; past this many times it is not
 #: bad luck but a record that names a capacity file that is not there.
 _REOPENS = 3
-#: The WSGI server sends headers with so many bytes, or at the end: an error
-#: before that would be a 500.
-_HELD_BYTES = 4096
 #: In the environment of a GET: no need to hold its answer back, as so many of
 #: its bytes are here and right.
 _IS_BEGUN = 'swift_dss.begun'
@@ -80,6 +78,8 @@ class DssObjectController(ObjectController):
     dss_range: Optional[Tuple[int, int]] = None
     #: A copy for the subrequests of one session of ssync.
     dss_syncs = False
+    #: Updates of containers, of a copy for many requests in one.
+    dss_rows: Optional[Rows] = None
 
     def setup(self, conf: Any) -> None:
         super().setup(conf)
@@ -94,13 +94,20 @@ class DssObjectController(ObjectController):
             return self._dss_pressures(env, start_response)
         if env['PATH_INFO'] == names.NEWEST_PATH:
             return self._dss_newest(env, start_response)
+        if env['PATH_INFO'] == names.MANY_PATH:
+            copy = self._copy()
+            copy.dss_rows = Rows(self.logger, self.node_timeout)
+            # One line tells of all.
+            copy.log_requests = False
+            return requests.answer(env, start_response, copy.dss_rows, copy,
+                                   self.logger)
         while True:
             body = super().__call__(env, start_response)
             if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list) \
                     or env.pop(_IS_BEGUN, False):
                 return body
             try:
-                return _begun(body)
+                return begun(body)
             except RottenBlock as err:
                 start_response = functools.partial(
                     start_response, exc_info=sys.exc_info())
@@ -151,9 +158,12 @@ class DssObjectController(ObjectController):
             self._dss_listed.add_class(
                 headers_out, request, self.dss_post, self.dss_opened,
                 self._diskfile_router[policy])
-        return super().container_update(
-            op, account, container, obj, request, headers_out, objdevice,
-            policy)
+        send = functools.partial(
+            super().container_update, op, account, container, obj, request,
+            headers_out, objdevice, policy)
+        if self.dss_rows is None or not self.dss_rows.hold(
+                account, container, obj, request, headers_out, policy, send):
+            send()
 
     def _copy(self) -> DssObjectController:
         """This controller, with the state of one request."""
@@ -275,41 +285,6 @@ class DssObjectController(ObjectController):
         return HTTPConflict(request=request, headers=headers)
 
 
-def _begun(body: Any) -> Any:
-    """The body of a response, whose first bytes are here and right: nothing
-    is on its way before they are.
-
-    :raises RottenBlock: they are not
-    """
-    parts = iter(body)
-    first: List[bytes] = []
-    held = 0
-    try:
-        for part in parts:
-            first.append(part)
-            held += len(part)
-            if held >= _HELD_BYTES:
-                break
-    except BaseException:
-        close_if_possible(body)
-        raise
-    return _Body(body, first, parts)
-
-
-class _Body:
-    """A response body of which the first parts were taken."""
-
-    def __init__(self, body: Any, first: List[bytes], rest: Any) -> None:
-        self._body = body
-        self._parts = itertools.chain(first, rest)
-
-    def __iter__(self) -> Any:
-        return self._parts
-
-    def close(self) -> None:
-        close_if_possible(self._body)
-
-
 def _is_for(request: Any, opened: Any, reader: Any) -> bool:
     """Tell a reader who reads; False if replication does, and is not to get
     these bytes."""
@@ -350,7 +325,7 @@ def _has_begun(response: Any, opened: Any,
         response.status_int == 200 else wanted
     size = opened.content_length
     return bool(source.has_begun(
-        start, size if stop < 0 else min(stop, size), _HELD_BYTES))
+        start, size if stop < 0 else min(stop, size), HELD_BYTES))
 
 
 def _wants_local(request: Any) -> bool:

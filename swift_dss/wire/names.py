@@ -68,6 +68,9 @@ PRESSURE_PATH = '/dss/pressure'
 BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
 #: A gateway asks object servers here for the newest files of objects.
 NEWEST_PATH = '/dss/newest'
+#: Proxies send object servers many HEADs and class POSTs here at once
+#: (``wire.large.many``).
+MANY_PATH = '/dss/many'
 
 #: The node that answers: several ports may speak for one.
 BACKEND_NODE = 'X-Backend-Dss-Node'

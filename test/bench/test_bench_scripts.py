@@ -174,12 +174,20 @@ def _listings(_tmp_path: pathlib.Path) -> None:
                          r'[\d.]+$' % side, done.stdout), done.stdout
 
 
+def _large_posts(_tmp_path: pathlib.Path) -> None:
+    done = _run('large_posts.py', ['--segments', '9', '--rounds', '1'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r'(?m)^round 0: [\d.]+ s; CPU seconds: ', done.stdout)
+    assert re.search(r'(?m)^9 segments: median [\d.]+ s', done.stdout)
+
+
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
     'index_at_scale.py': _index_at_scale,
     'instructions.py': _instructions,
+    'large_posts.py': _large_posts,
     'listings.py': _listings,
     'placement.py': _placement,
     'pressure_questions.py': _pressure_questions,

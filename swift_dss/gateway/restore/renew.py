@@ -71,17 +71,20 @@ class Renewer:
             self._book.add_renewals(rows)
         return bool(rows)
 
-    def run(self) -> None:
-        """Renew due records; one that fails is put off.
+    def run(self) -> bool:
+        """Renew due records; one that fails is put off. True if there may be
+        more.
 
         :raises S3Down: the rest another time
         """
         elsewhere: Dict[str, List[Tuple[_Due, LocalVersion]]] = {}
-        for due in self._book.due_renewals(self._clock.wall(), _AT_ONCE):
+        dues = self._book.due_renewals(self._clock.wall(), _AT_ONCE)
+        for due in dues:
             self._settle([due], partial(self._renew, due, elsewhere))
         for key, pairs in elsewhere.items():
             self._settle([due for due, _ in pairs], partial(
                 self._sayer.say, key, [local for _, local in pairs]))
+        return len(dues) == _AT_ONCE
 
     def _settle(self, dues: Sequence[_Due],
                 work: Callable[[], Optional[float]]) -> None:

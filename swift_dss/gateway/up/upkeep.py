@@ -16,6 +16,9 @@ from swift_dss.gateway.restore.places import Places
 from swift_dss.gateway.restore.renew import Renewer
 from swift_dss.gateway.up.rekeying import Rekeying
 
+#: Changes that come by the hundred, as POSTs to the segments of a large
+#: object do, are told together if they come within this.
+_GATHER_SECONDS = 5.0
 #: Interval of following rewritten bundles of other nodes.
 _FOLLOW_SECONDS = 600.0
 
@@ -42,6 +45,7 @@ class Upkeep:
     def __init__(self, around: Around, works: Works, rekeying: Rekeying,
                  troubles: Troubles) -> None:
         self._conf = around.conf
+        self._clock = around.clock
         self._logger = around.logger
         self._metrics = around.metrics
         self._works = works
@@ -53,8 +57,9 @@ class Upkeep:
         self._recovered = False
 
     def hasten(self) -> None:
-        """The next round is due at once."""
-        self.due_at = 0.0
+        """There is news: the next round is due soon."""
+        self.due_at = min(self.due_at, self._clock.wall() + min(
+            _GATHER_SECONDS, self._conf.bundle_age_seconds))
 
     def recover(self) -> None:
         """After the start: settle the remains of a crash."""
@@ -74,7 +79,8 @@ class Upkeep:
         works = self._works
         if not busy:
             self._by_itself(works.keeper.record_rest)
-        for work in (works.renewer.run, works.twins.look, works.keeper.drop,
+        more = self._by_itself(works.renewer.run)
+        for work in (works.twins.look, works.keeper.drop,
                      works.keeper.tell, works.keeper.rewrap):
             self._by_itself(work)
         if works.places is not None:
@@ -83,7 +89,7 @@ class Upkeep:
                 not self._by_itself(works.follower.keep_up):
             self._follow_at = now + min(
                 _FOLLOW_SECONDS, self._conf.delete_delay_seconds / 4)
-        more = self._by_itself(works.regainer.look)
+        more = self._by_itself(works.regainer.look) or more
         rekeyed = self._rekeying.is_wanted and self._by_itself(
             works.keeper.rekey)
         self._rekeying.look()

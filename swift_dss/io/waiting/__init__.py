@@ -98,18 +98,21 @@ def limit(seconds: float) -> ContextManager[None]:
 
 
 def fetch(host: str, port: int, path: str, headers: Mapping[str, str],
-          most_bytes: int, seconds: float
+          most_bytes: int, seconds: float, method: str = 'GET',
+          body: Optional[bytes] = None
           ) -> Tuple[int, Mapping[str, str], bytes]:
-    """GET over HTTP without holding up others: status, headers, and the
-    first ``most_bytes`` of the body.
+    """Ask over HTTP without holding up others: status, headers, and the
+    first ``most_bytes`` of the answer's body.
 
+    :param path: quoted
+    :param body: of the request, if it has one
     :raises OSError: no answer within ``seconds``, or none of HTTP
     """
     form = _form()
     with limit(seconds):
         connection = form.client.HTTPConnection(host, port)
         try:
-            connection.request('GET', path, headers=headers)
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
             return (response.status, response.headers,
                     response.read(most_bytes))

@@ -1,10 +1,14 @@
-"""Segments of large objects, one at a time: what they have, and its change.
+"""Segments of large objects: what they have, and its change.
+
+Many go in few requests (:mod:`.batches`); what is left over goes alone,
+through Swift's proxy.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import (
+    Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple)
 
 from swift.common.swob import (
     HTTPException, str_to_wsgi, wsgi_quote, wsgi_unquote)
@@ -14,6 +18,7 @@ from swift.common.wsgi import make_pre_authed_request
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import outgoing, stored
+from swift_dss.proxy.large.batches import Batches
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import env_key
 from swift_dss.proxy.work.rows import Unreachable
@@ -51,6 +56,38 @@ class Segment(NamedTuple):
     is_elsewhere: bool = False
 
 
+class Change(NamedTuple):
+    """Classes that a segment is to have.
+
+    :param claimed: by whom
+    :param at: when it was decided, as a timestamp
+    """
+
+    segment: Segment
+    class_map: ClassMap
+    claimed: claims.Claims
+    at: str
+
+    @property
+    def headers(self) -> Dict[str, str]:
+        """That spell the map.
+
+        :raises TooManySpans: it does not fit them
+        """
+        headers = classmap.to_headers(names.TRANSIENT_MAP, self.class_map)
+        text = claims.encode(self.claimed)
+        if text:
+            headers[names.CLAIMS] = text
+        return headers
+
+    @property
+    def is_needed(self) -> bool:
+        """False if the segment has them."""
+        return self.class_map != (
+            self.segment.class_map or ClassMap.uniform(0)) or claims.decode(
+                claims.encode(self.claimed)) != self.segment.claimed
+
+
 class Segments:
     """Looks at segments and changes their classes.
 
@@ -59,6 +96,7 @@ class Segments:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._batches = Batches(app)
         self._seen: OrderedDict[str, Mapping[str, str]] = OrderedDict()
 
     def notice(self, env: Env, target: Target,
@@ -81,6 +119,21 @@ class Segments:
         :raises Unreachable: it cannot be looked at
         """
         return self._look(env, path, asks=True)
+
+    def look_many(self, env: Env, paths: Iterable[str]
+                  ) -> Dict[str, Segment]:
+        """Some of these segments, as far as few requests tell."""
+        targets = {path: target_of(env, path) for path in paths}
+        headers = {target: self._seen.get(_key(env, target))
+                   for target in targets.values()}
+        headers.update(self._batches.look(_inner(env), [
+            target for target, known in headers.items() if known is None]))
+        segments: Dict[str, Segment] = {}
+        for path, target in targets.items():
+            known = headers[target]
+            if known is not None and not stored.is_symlink(known):
+                segments[path] = _segment(target, known)
+        return segments
 
     def _look(self, env: Env, path: str, asks: bool) -> Optional[Segment]:
         target = named = target_of(env, path)
@@ -105,8 +158,18 @@ class Segments:
     def _ask(self, env: Env, target: Target) -> Optional[Mapping[str, str]]:
         return reclassify.look(_inner(env), self._app, target)
 
-    def give(self, env: Env, segment: Segment, class_map: ClassMap,
-             claimed: claims.Claims, at: str) -> None:
+    def give_many(self, env: Env, changes: Iterable[Change]
+                  ) -> List[Change]:
+        """Change some of these, as far as few requests do; the others."""
+        left = [change for change in changes if change.is_needed]
+        by_target = {change.segment.target: change for change in left}
+        done = self._batches.post(_inner(env), {
+            target: change.headers for target, change in by_target.items()},
+            {target: change.at for target, change in by_target.items()})
+        return [change for change in left
+                if change.segment.target not in done]
+
+    def give(self, env: Env, change: Change) -> None:
         """Give a segment classes, unless it has them.
 
         Idempotent. A change that is newer than ``at`` stays.
@@ -114,19 +177,14 @@ class Segments:
         :raises Unreachable: too few of its servers answered
         :raises TooManySpans: the map does not fit its headers
         """
-        headers = classmap.to_headers(names.TRANSIENT_MAP, class_map)
-        text = claims.encode(claimed)
-        if text:
-            headers[names.CLAIMS] = text
-        if class_map == (segment.class_map or ClassMap.uniform(0)) and \
-                claims.decode(text) == segment.claimed:
+        target, headers = change.segment.target, change.headers
+        if not change.is_needed:
             return
-        status = post_alone(_inner(env), self._app, segment.target, headers,
-                            at)
+        status = post_alone(_inner(env), self._app, target, headers,
+                            change.at)
         # 409: a newer one is there. 404: the segment went meanwhile.
         if status not in (202, 409, 404):
-            raise Unreachable('%s: POST gives %d' % (
-                segment.target.path, status))
+            raise Unreachable('%s: POST gives %d' % (target.path, status))
 
 
 def post_alone(env: Env, app: App, target: Target,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import (
-    Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set)
+    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
+    Sequence, Set, TypeVar)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import TooManySpans
@@ -13,7 +15,7 @@ from swift_dss.io import waiting
 from swift_dss.proxy import authorize
 from swift_dss.proxy.large.reading import Whole
 from swift_dss.proxy.large.segments import (
-    Segment, Segments, after, target_of)
+    Change, Segment, Segments, after, target_of)
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.strategy.large import shares
@@ -21,6 +23,11 @@ from swift_dss.wire import classmap, names
 from swift_dss.wire.large import claims
 
 Maps = Dict[str, Optional[ClassMap]]
+_Item = TypeVar('_Item')
+
+#: Segments that are looked at before they are changed: some requests to each
+#: of their servers, and a second of their work.
+_AT_ONCE = 500
 
 
 class Work(NamedTuple):
@@ -86,18 +93,39 @@ class Spreader:
         env.setdefault('swift.infocache', {})
         claimed = shares.cut(work.whole.uses, work.class_map, table)
         maps: Maps = {}
+        for paths in _parts(claimed, _AT_ONCE):
+            segments = self._looked_at(env, paths)
+            maps.update((path, segment.class_map)
+                        for path, segment in segments.items())
+            changes = [self._change(work, segment, claimed[path], table)
+                       for path, segment in segments.items()]
+            for path, change in zip(segments, changes):
+                if change is not None:
+                    maps[path] = change.class_map
+            self._give(env, [change for change in changes if change])
+            done(len(maps))
+        return maps
 
-        def give(path: str) -> None:
+    def _looked_at(self, env: Env, paths: Sequence[str]
+                   ) -> Dict[str, Segment]:
+        segments = self._segments.look_many(env, paths)
+
+        def look(path: str) -> None:
             segment = self._segments.look(env, path)
             if segment is None:
                 # A hole in the large object, whatever its class.
                 self._count('large.missing')
-                return
-            maps[path] = self._give(env, work, segment, claimed[path], table)
-            done(len(maps))
+            else:
+                segments[path] = segment
 
-        each(give, claimed)
-        return maps
+        each(look, [path for path in paths if path not in segments])
+        return segments
+
+    def _give(self, env: Env, changes: Sequence[Change]) -> None:
+        left = self._segments.give_many(env, changes)
+        each(lambda change: self._segments.give(env, change), left)
+        for _change in changes:
+            self._count('large.segments')
 
     def seen(self, env: Env, whole: Whole) -> Optional[Maps]:
         """What segments have by HEADs of this transaction; None if one was
@@ -111,25 +139,23 @@ class Spreader:
                 maps[use.path] = segment.class_map
         return maps
 
-    def _give(self, env: Env, work: Work, segment: Segment,
-              wanted: claims.Spans, table: ClassTable
-              ) -> Optional[ClassMap]:
+    @staticmethod
+    def _change(work: Work, segment: Segment, wanted: claims.Spans,
+                table: ClassTable) -> Optional[Change]:
+        """What is to be done to a segment; None if it stays as it is."""
         at = after(work.at, segment.data_at) if work.is_late else \
             after(work.at, segment.data_at, segment.class_at)
         if segment.class_at > at or segment.is_elsewhere:
-            return segment.class_map
+            return None
         if len(wanted) == 1 and wanted[0].offset == 0 and \
                 wanted[0].end >= segment.size:
             wanted = claims.everywhere(wanted[0].class_id)
         claimed = {owner: spans for owner, spans in segment.claimed.items()
                    if owner != work.owner}
         claimed[work.owner] = wanted
-        class_map = shares.laid_over(
+        return Change(segment, shares.laid_over(
             shares.highest(claimed.values(), table), segment.class_map,
-            segment.size)
-        self._segments.give(env, segment, class_map, claimed, at)
-        self._count('large.segments')
-        return class_map
+            segment.size), claimed, at)
 
 
 def shown(whole: Whole, maps: Optional[Maps], class_map: ClassMap,
@@ -150,22 +176,31 @@ def shown(whole: Whole, maps: Optional[Maps], class_map: ClassMap,
     return composed
 
 
-def each(call: Callable[[str], None], paths: Mapping[str, Any]) -> None:
+def each(call: Callable[[_Item], None], items: Sequence[_Item]) -> None:
     """Call for all, some at a time; raises what one raises, without
     beginning others."""
-    todo = iter(list(paths))
+    todo = iter(items)
     failed: List[Exception] = []
 
     def work(_number: int) -> None:
-        for path in todo:
+        for item in todo:
             if failed:
                 return
             try:
-                call(path)
+                call(item)
             except Exception as err:
                 failed.append(err)
                 raise
 
-    workers: Iterable[int] = range(min(LARGE_CONCURRENCY, len(paths)))
+    workers: Iterable[int] = range(min(LARGE_CONCURRENCY, len(items)))
     for _result in waiting.together(work, workers):
         pass
+
+
+def _parts(items: Iterable[_Item], size: int) -> Iterator[List[_Item]]:
+    todo = iter(items)
+    while True:
+        part = list(itertools.islice(todo, size))
+        if not part:
+            return
+        yield part

@@ -209,10 +209,10 @@ class Ledger:
         for row in known:
             self._track(row.version, row.partition, row.put_at)
         self._due.keep(lambda: self.settle(rows, known))
+        self._reclassified([event for event in said
+                            if event.kind is EventKind.CLASS])
         for event in said:
-            if event.kind is EventKind.CLASS:
-                self._reclassified(event)
-            elif event.kind is EventKind.HDD_DIFFERS:
+            if event.kind is EventKind.HDD_DIFFERS:
                 self._due.keep(lambda event=event:  # type: ignore[misc]
                                self._hdd_differs(event))
             elif event.kind is EventKind.ROT:
@@ -295,10 +295,12 @@ class Ledger:
         self._mover.track(event.version, event.partition)
         self._metrics.count('tier.hdd_copies_given_up')
 
-    def _reclassified(self, event: Event) -> None:
-        row = self._track(event.version, event.partition, event.at, event.at)
-        if row is not None:
-            self._due.keep(lambda: self.settle([row]))
+    def _reclassified(self, events: Sequence[Event]) -> None:
+        tracked = [self._track(event.version, event.partition, event.at,
+                               event.at) for event in events]
+        rows = [row for row in tracked if row is not None]
+        if rows:
+            self._due.keep(lambda: self.settle(rows))
 
     def _track(self, version: VersionId, partition: str,
                put_at: float = 0.0,

@@ -161,7 +161,7 @@ def test_a_record_that_s3_spoils_hides_no_version(pair, spoilt, is_first):
     pair.s3.put_object = spoil
     posted(pair, 0, version, 'green', LATER)
     pair.gateways[0].enqueue_renewals([(version, '7')])
-    pair.run(0)
+    pair.run(6, 6.0)
     assert left[0] < spoilt
     # What the record in the key says, where nothing else can be had.
     assert colour(pair) == (

@@ -17,7 +17,8 @@ CALLED_BY = {
     "Swift's diskfile, its subclasses' users and its statistics":
         'diskfile_cls reader_cls writer_cls _inner_iter _read_to_eof '
         '_started_at_0 _md5_of_sent_bytes _tmppath quarantine_renamer '
-        'durable_timestamp replication_failure_threshold async_update',
+        'durable_timestamp replication_failure_threshold async_update '
+        'log_requests',
     'http.server and socketserver':
         'close_connection daemon_threads do_DELETE do_GET do_HEAD do_POST '
         'do_PUT handle_error log_message protocol_version '
@@ -29,7 +30,7 @@ CALLED_BY = {
     "Swift's reconstructor and object server, in the simulation":
         'set_hundred_continue_response_headers '
         'send_hundred_continue_response conn_timeout http_timeout '
-        'node_timeout network_chunk_size max_objects_per_revert '
+        'network_chunk_size max_objects_per_revert '
         'quarantine_threshold quarantine_age request_node_count '
         'partition_times handoffs_remaining reconstruction_count '
         'suffix_count suffix_sync _df_router recalculate do_listdir '

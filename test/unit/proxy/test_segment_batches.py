@@ -1,0 +1,209 @@
+"""Which segments few requests to object servers settle."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Dict, List, Tuple
+
+import pytest
+from swift.common.storage_policy import POLICIES
+from swift.common.swob import Request
+from swift.proxy.controllers.obj import ReplicatedObjectController
+
+from swift_dss.io import waiting
+from swift_dss.proxy.large import batches
+from swift_dss.proxy.large.batches import Batches
+from swift_dss.proxy.target import Target
+from swift_dss.wire import names, registers
+from swift_dss.wire.large import many
+
+ONE, TWO = Target('a', 'c', 'one'), Target('a', 'c', 'tw\xc3\xb6')
+AT = '1000000100.00000'
+
+
+class Ring:
+    """Three devices, each of a server of its own."""
+
+    replica_count = 3.0
+    next_part_power = None
+
+    def __init__(self, port: int) -> None:
+        self.nodes = [{'ip': '10.0.0.%d' % number, 'port': port,
+                       'device': 'sd%d' % number, 'index': number}
+                      for number in range(3)]
+
+    def get_nodes(self, account: str, container: str,
+                  obj: str = '') -> Tuple[int, List[Dict[str, Any]]]:
+        assert obj in ('', 'one', 'tw\xf6')
+        return 7, [dict(node) for node in self.nodes]
+
+
+class Proxy:
+    """The application at the end of the pipeline."""
+
+    container_ring = Ring(6201)
+
+    def get_object_ring(self, _index: Any) -> Ring:
+        return Ring(6200)
+
+    def sort_nodes(self, nodes: Any, policy: Any = None) -> Any:
+        return nodes
+
+    def __call__(self, env: Any, start: Any) -> Any:
+        raise AssertionError('asked for %s' % env['PATH_INFO'])
+
+
+class Servers:
+    """Object servers; ``says`` is what each answers to each request."""
+
+    def __init__(self) -> None:
+        self.says: Dict[str, Any] = {}
+        self.head = {'content-length': '9'}
+        self.asked: List[Tuple[str, List[many.Ask]]] = []
+
+    def fetch(self, host: str, port: int, path: str, _headers: Any,
+              _most: int, _seconds: float, method: str, body: bytes) -> Any:
+        assert (port, path, method) == (6200, names.MANY_PATH, 'POST')
+        asked = many.decode_question(body)
+        self.asked.append((host, asked))
+        said = self.says.get(host, 202)
+        if isinstance(said, Exception):
+            raise said
+        if said == 'old':
+            return 400, {}, b'Invalid path'
+        return 200, {}, many.encode_answer([
+            many.Said(200, dict(self.head, etag=each.path))
+            if each.method == 'HEAD' else many.Said(said, {})
+            for each in asked])
+
+
+@pytest.fixture
+def info(monkeypatch: Any) -> Dict[str, Any]:
+    kept = {'status': 204, 'storage_policy': '0',
+            'sharding_state': 'unsharded'}
+    monkeypatch.setattr(batches, 'get_container_info',
+                        lambda *_args, **_words: kept)
+    monkeypatch.setattr(batches, 'POLICIES', SimpleNamespace(
+        get_by_index=lambda _index: SimpleNamespace(quorum=2)))
+    return kept
+
+
+@pytest.fixture
+def servers(monkeypatch: Any, info: Any) -> Servers:
+    made = Servers()
+    monkeypatch.setattr(waiting, 'fetch', made.fetch)
+    return made
+
+
+def post(made: Batches) -> Any:
+    return made.post(Request.blank('/').environ, {
+        target: {names.TRANSIENT_MAP: '25'} for target in (ONE, TWO)},
+        {ONE: AT, TWO: AT})
+
+
+def test_each_server_gets_one_request(servers: Servers) -> None:
+    assert post(Batches(Proxy())) == {ONE, TWO}
+    assert sorted(host for host, _ in servers.asked) == [
+        '10.0.0.0', '10.0.0.1', '10.0.0.2']
+    for host, asked in servers.asked:
+        assert [each.path for each in asked] == [
+            '/sd%s/7/a/c/%s' % (host[-1], name)
+            for name in ('one', 'tw\xc3\xb6')]
+        for each in asked:
+            assert each.headers[names.MAP_AT] == AT
+            assert each.headers[names.META_AT] == registers.NEVER
+            assert each.headers[names.TRANSIENT_MAP] == '25'
+
+
+@pytest.mark.parametrize('says, is_done', [
+    ({'10.0.0.0': OSError('dead')}, True),
+    ({'10.0.0.0': 503}, True), ({'10.0.0.0': 404}, True),
+    ({'10.0.0.0': OSError('dead'), '10.0.0.1': 404}, False),
+    ({'10.0.0.0': 409, '10.0.0.1': 409}, False),
+    # It lives, and only Swift's own POST reaches it.
+    ({'10.0.0.0': 'old'}, False)])
+def test_a_quorum_of_replicas_decides(
+        servers: Servers, says: Dict[str, Any], is_done: bool) -> None:
+    servers.says = says
+    assert post(Batches(Proxy())) == ({ONE, TWO} if is_done else set())
+
+
+def test_a_server_without_the_verb_is_left_alone_for_a_while(
+        servers: Servers) -> None:
+    now = [0.0]
+    made = Batches(Proxy(), lambda: now[0])
+    servers.says = {'10.0.0.0': 'old'}
+    for _ in range(3):
+        assert post(made) == set()
+    assert [host for host, _ in servers.asked].count('10.0.0.0') == 1
+    now[0], servers.says = 61.0, {}
+    assert post(made) == {ONE, TWO}
+
+
+@pytest.mark.parametrize('change', [
+    {'sharding_state': 'sharding'}, {'sharding_state': 'sharded'},
+    {'status': 404}])
+def test_containers_of_which_little_is_known_are_left_out(
+        servers: Servers, info: Dict[str, Any], change: Any) -> None:
+    info.update(change)
+    made = Batches(Proxy())
+    assert post(made) == set()
+    assert made.look(Request.blank('/').environ, [ONE]) == {}
+    assert servers.asked == []
+
+
+def test_a_look_asks_one_replica(servers: Servers) -> None:
+    found = Batches(Proxy()).look(Request.blank('/').environ, [ONE, TWO])
+    assert found[ONE]['Etag'] == '/sd0/7/a/c/one'
+    assert len(servers.asked) == 1
+
+
+def test_a_fragment_has_the_size_of_its_object(servers: Servers) -> None:
+    servers.head['x-object-sysmeta-ec-content-length'] = '99'
+    found = Batches(Proxy()).look(Request.blank('/').environ, [ONE])
+    assert found[ONE]['Content-Length'] == '99'
+
+
+class Controller(ReplicatedObjectController):
+    """Swift's, of a container with these databases."""
+
+    databases: List[Dict[str, Any]]
+
+    def headers(self, request: Request, replicas: int) -> Any:
+        return self._backend_requests(request, replicas, {})
+
+    def generate_request_headers(self, *_args: Any, **_words: Any) -> Any:
+        return {}
+
+    def _get_update_target(self, *_args: Any) -> Any:
+        return 9, self.databases, None, 'unsharded'
+
+
+@pytest.mark.parametrize('databases', [1, 2, 3, 4, 5])
+@pytest.mark.parametrize('replicas', [1, 2, 3, 4])
+def test_databases_are_dealt_as_swifts_proxy_deals_them(
+        databases: int, replicas: int) -> None:
+    nodes = [{'ip': '10.1.0.%d' % number, 'port': 6201,
+              'device': 'sd%d' % number} for number in range(databases)]
+    controller = object.__new__(Controller)
+    controller.databases = nodes
+    policy = SimpleNamespace(quorum=replicas // 2 + 1)
+    request = Request.blank('/v1/a/c/o', headers={
+        'X-Backend-Storage-Policy-Index': '0'})
+    wanted = _with_policy(policy, lambda: controller.headers(
+        request, replicas))
+    assert batches.dealt(9, nodes, replicas, policy) == [
+        {name: str(value) for name, value in headers.items()
+         if name.startswith('X-Container-')}
+        for headers in wanted]
+
+
+def _with_policy(policy: Any, call: Any) -> Any:
+    import swift.proxy.controllers.obj as module
+    kept = module.POLICIES
+    module.POLICIES = SimpleNamespace(get_by_index=lambda _index: policy)
+    try:
+        return call()
+    finally:
+        module.POLICIES = kept
+        assert module.POLICIES is POLICIES
