@@ -20,6 +20,7 @@ from swift.common.statsd_client import get_statsd_client
 
 from swift_dss.core.config import NodeConf
 from swift_dss.gateway import ports
+from swift_dss.tier.families import FROM_ZERO, LABELLED, help_of
 
 #: Of what :meth:`Metrics.text` gives.
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -34,7 +35,7 @@ class Metrics(ports.Metrics):
     def __init__(self, conf: NodeConf, logger: logging.Logger) -> None:
         self.logger = logger
         self._lock = threading.Lock()
-        self._counters: Dict[str, float] = {}
+        self._counters: Dict[str, float] = dict.fromkeys(FROM_ZERO, 0.0)
         self._gauges: Dict[str, float] = {}
         self._labelled: List[Sample] = []
         self._statsd: Any = None
@@ -71,7 +72,7 @@ class Metrics(ports.Metrics):
             self._statsd.timing(name, seconds * 1000)
 
     def label(self, samples: Iterable[Sample]) -> None:
-        """Replace the gauges that carry labels (device, class, tier)."""
+        """Replace the numbers that carry labels (device, class, tier)."""
         fresh = list(samples)
         with self._lock:
             self._labelled = fresh
@@ -93,8 +94,10 @@ class Metrics(ports.Metrics):
         """Show these numbers, which others counted, and no others."""
         names = set(gauges)
         with self._lock:
-            self._counters = {name: value for name, value in values.items()
-                              if name not in names}
+            self._counters = dict(
+                dict.fromkeys(FROM_ZERO, 0.0),
+                **{name: value for name, value in values.items()
+                   if name not in names})
             self._gauges = {name: value for name, value in values.items()
                             if name in names}
 
@@ -105,14 +108,18 @@ class Metrics(ports.Metrics):
             gauges = sorted(self._gauges.items())
             labelled = list(self._labelled)
         for name, value in counters:
-            yield CounterMetricFamily(_page_name(name), name, value=value)
+            yield CounterMetricFamily(_page_name(name), help_of(name),
+                                      value=value)
         for name, value in gauges:
-            yield GaugeMetricFamily(_page_name(name), name, value=value)
-        families: Dict[str, GaugeMetricFamily] = {}
+            yield GaugeMetricFamily(_page_name(name), help_of(name),
+                                    value=value)
+        families: Dict[str, Any] = {}
         for name, labels, value in labelled:
             if name not in families:
-                families[name] = GaugeMetricFamily(
-                    _page_name(name), name, labels=list(labels))
+                kind = CounterMetricFamily if name in LABELLED \
+                    else GaugeMetricFamily
+                families[name] = kind(_page_name(name), help_of(name),
+                                      labels=list(labels))
             families[name].add_metric(list(labels.values()), value)
         yield from families.values()
 
