@@ -72,7 +72,7 @@ def _classes(classes: Dict[str, Any]) -> str:
     order = sorted(classes.items(), key=lambda item: (
         -item[1]['rank'], -int(item[0])))
     return table(
-        ('CLASS', 'ID', 'RANK', 'WARM', 'OBJECTS', 'TOTAL>', 'ON SSD>',
+        ('CLASS', 'ID', 'RANK', 'WARM', 'SPANS', 'TOTAL>', 'ON SSD>',
          'COLD>', 'ON HDD>', 'ON S3>', 'DIRTY>', 'READS', 'HITS>',
          'BYTE HITS>', ''),
         [(part['name'], int(class_id), part['rank'], part['warm_copies'],
@@ -101,7 +101,14 @@ def _flat(fields: Dict[str, Any], above: str = ''
             yield above + name, value
 
 
+#: States of the breaker, in an operator's words.
+_STATES = {'closed': 'S3 answers', 'open': 'S3 does not answer',
+           'half_open': 'S3 is asked whether it answers again'}
+
+
 def _told(name: str, value: Any) -> str:
+    if name == 'state':
+        return _STATES.get(value, str(value))
     if value in (None, '', []):
         return '-'
     if name.endswith('_seconds'):

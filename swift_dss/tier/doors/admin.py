@@ -139,6 +139,8 @@ class AdminServer(AdminDoor):
             if tier == 'hdd':
                 local.demote(row.version, row.partition)
                 return
+            if not row.size:
+                return  # it has no bytes, neither here nor there
             if not row.on_remote:
                 raise TierUnavailable('%s has no verified copy in S3 yet' % (
                     row.name or row.version.key))

@@ -168,6 +168,17 @@ def pending_of(status: Dict[str, Any]) -> Sequence[int]:
             sum(backlog['budget_bytes'] for backlog in backlogs))
 
 
+def waiting_chart(samples: List[Sample]) -> str:
+    """What waits for S3, and the budget where both fit one picture: a line
+    at another height than its number would be a second truth."""
+    pending = [float(sample.pending) for sample in samples]
+    budget = [float(sample.budget) for sample in samples]
+    shown = [('waiting', pending)] if samples else []
+    if samples and max(budget) <= 2 * max(pending):
+        shown.append(('budget', budget))
+    return lines('Waiting for S3', [sample.at for sample in samples], shown)
+
+
 def _charts(samples: List[Sample], status: Dict[str, Any]) -> str:
     times = [sample.at for sample in samples]
     names = [sample['name'] for sample in sorted(
@@ -181,12 +192,7 @@ def _charts(samples: List[Sample], status: Dict[str, Any]) -> str:
             (name, [float(sample.classes.get(name, 0)) for sample in samples])
             for name in names])]
     if status['gateway']:
-        charts += [lines('Waiting for S3', times, [
-            ('waiting', [float(sample.pending) for sample in samples]),
-            ('budget', [float(min(sample.budget, max(
-                2 * max(two.pending for two in samples), 1)))
-                for sample in samples])]
-            if samples else [])]
+        charts.append(waiting_chart(samples))
         for way, title in (('up', 'Bandwidth up'),
                            ('down', 'Bandwidth down'),
                            ('drain', 'Drain of the backlog')):
@@ -212,7 +218,7 @@ def _classes(status: Dict[str, Any]) -> str:
             _share(part['hits'] / reads if reads else None),
             *(counts.get(answer, 0) for answer in ANSWERS)])
     return _table('Classes and admissions', (
-        'class', 'id', 'rank', 'objects', 'SSD', 'HDD', 'S3', 'dirty',
+        'class', 'id', 'rank', 'spans', 'SSD', 'HDD', 'S3', 'dirty',
         'hits', 'accepted', 'slowed', 'told to retry', 'refused'), rows)
 
 

@@ -85,3 +85,12 @@ def test_the_days_dollars_of_prefetching_are_shown_with_their_limit():
     for unlimited in ({}, {'dollars_today': 7.5, 'dollars_per_day': 0.0}):
         assert head_of_prefetch(dollars=7.5, **unlimited).endswith(
             '; $7.500000')
+
+
+def test_words_of_the_breaker_are_not_shown():
+    for state, words in (('closed', 'S3 answers'),
+                         ('open', 'S3 does not answer'),
+                         ('half_open',
+                          'S3 is asked whether it answers again')):
+        told, = table_of('GATEWAY', gateway={'state': state})
+        assert told.split('  ', 1)[1].strip() == words

@@ -105,3 +105,18 @@ def test_a_relocation_goes_page_by_page(admin, node):
     assert node.pages == [5000] * 4
     assert (answer['versions'], answer['relocated']) == (ROWS, ROWS - 4)
     assert len(answer['failed']) == 4
+
+
+def test_an_object_without_bytes_has_none_to_wait_for(tmp_path):
+    rig = Rig(tmp_path)
+    for number, size in enumerate((0, 100)):
+        rig.index.add([VersionRow(
+            VersionId('sda', 0, '%032x' % number, '1700000000.00000'), '7',
+            size, '/a/c/o%d' % size, 1.0, spans=[SpanRow(0, size, size)])])
+    answer = AdminServer('/nowhere', FakeNode(rig), None).answer(
+        {'verb': 'demote', 'to': 'remote', 'device': 'sda'},
+        lambda said: None)
+    rig.close()
+    assert answer['moved'] == 1
+    assert list(answer['failed']) == [
+        '/a/c/o100 on sda: /a/c/o100 has no verified copy in S3 yet']
