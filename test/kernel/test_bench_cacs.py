@@ -1,27 +1,60 @@
-"""CACS case 1, tiny: the whole path of one set-up."""
+"""CACS case 1, tiny: the whole path of two set-ups."""
 
 from __future__ import annotations
+
+import pytest
 
 from swift_dss.bench.lab import cacs_lab
 
 PLAN = cacs_lab.Plan(objects=6, reads=6, scale=0.25, share=0.6, clients=4,
-                     setups=('classes',), jobs=1, timeout=1500.0)
+                     stage=60, setups=('classes', 'warm'), jobs=1,
+                     timeout=1500.0)
+#: Of the sample class table.
+COLD = 29
+SECTOR, PAGE = 512, 4096
 
 
-def test_classes_reach_the_cache_below_swift():
+@pytest.fixture(scope='module')
+def phases():
+    """Of each set-up."""
     report, = cacs_lab.measure_seeds(PLAN, [PLAN.seed], print)
     assert cacs_lab.failures(report) == 0
-    phases = report['setups'][0]['phases']
-    total = sum(obj.size for obj in cacs_lab.objects_of(PLAN))
-    assert phases['upload']['bytes'] == total
-    assert phases['upload']['requests'] == 6
-    assert phases['download']['requests'] == 6
-    by_id = {obj.class_id: 0 for obj in cacs_lab.objects_of(PLAN)}
+    return {row['setup']: row['phases'] for row in report['setups']}
+
+
+def written(phases, class_id):
+    """Bytes that came to the caches in the upload, under a class."""
+    return SECTOR * phases['upload']['cache'].get(
+        str(class_id), {'write_sectors': 0})['write_sectors']
+
+
+def sizes(unit=1):
+    """Of one copy of all objects of each class, in whole units."""
+    by_id = {}
     for obj in cacs_lab.objects_of(PLAN):
-        by_id[obj.class_id] += obj.size
-    cache = phases['upload']['cache']
-    for class_id, size in by_id.items():
+        by_id[obj.class_id] = by_id.get(obj.class_id, 0) + \
+            -(-obj.size // unit) * unit
+    return by_id
+
+
+@pytest.mark.parametrize('setup', PLAN.setups)
+def test_all_is_uploaded_and_downloaded(phases, setup):
+    upload = phases[setup]['upload']
+    assert upload['bytes'] == sum(sizes().values())
+    assert upload['requests'] == 6
+    assert phases[setup]['download']['requests'] == 6
+    assert upload['disks']['fast']['write_bytes'] > 0
+    assert upload['mean_ms'] > 0
+
+
+def test_classes_reach_the_cache_below_swift(phases):
+    for class_id, size in sizes().items():
         # Three replicas, all of them under their class.
-        assert 512 * cache[str(class_id)]['write_sectors'] >= 3 * size
-    assert phases['upload']['disks']['fast']['write_bytes'] > 0
-    assert phases['upload']['mean_ms'] > 0
+        assert written(phases['classes'], class_id) >= 3 * size
+    assert written(phases['classes'], COLD) == 0
+
+
+def test_two_of_three_copies_reach_it_under_the_lowest_class(phases):
+    for class_id, size in sizes(PAGE).items():
+        assert size <= written(phases['warm'], class_id) < 2 * size
+    assert written(phases['warm'], COLD) >= 2 * sum(sizes().values())
