@@ -39,11 +39,15 @@ class Below:
         self.listing: List[Dict[str, Any]] = []
         #: Of the object; set in a versioned container.
         self.version = ''
+        #: Whether its container keeps versions ('True'), or did ('False').
+        self.keeps_versions = ''
+        self.post_status = 202
 
     def __call__(self, env: Any, start: Any) -> Any:
         request = Request(env)
-        self.is_signed.append(
-            env['s3api.auth_details']['check_signature']('secret'))
+        if 's3api.auth_details' in env:
+            self.is_signed.append(
+                env['s3api.auth_details']['check_signature']('secret'))
         env['PATH_INFO'] = env['PATH_INFO'].replace('/v1/key', '/v1/AUTH_a')
         self.seen.append((request.method, request.path_info,
                           dict(request.headers)))
@@ -57,10 +61,14 @@ class Below:
                 'Last-Modified': 'Thu, 01 Jan 1970 00:00:00 GMT',
                 'Etag': 'a' * 32})
         elif request.method == 'POST':
-            answer = Response(status=202 if env['PATH_INFO'].count('/') > 3
-                              else 204, request=request)
+            answer = Response(
+                status=self.post_status if env['PATH_INFO'].count('/') > 3
+                else 204, request=request)
         elif request.method == 'HEAD' and env['PATH_INFO'].count('/') == 3:
             answer = Response(status=204, request=request)
+            if self.keeps_versions:
+                answer.headers['X-Container-Sysmeta-Versions-Enabled'] = \
+                    self.keeps_versions
         elif env['PATH_INFO'].count('/') == 3:
             answer = Response(
                 body=json.dumps(self.listing).encode(), request=request,
@@ -285,6 +293,19 @@ def test_a_version_is_not_restored_and_the_error_says_so(
     below.version = 'null'
     answer = ask(ours(below), 'POST', '/bucket/o?restore', RESTORE)
     assert answer.status_int == 202
+
+
+@pytest.mark.usefixtures('_lifecycles')
+@pytest.mark.parametrize('keeps_versions, status', [
+    ('True', 501), ('False', 501), ('', 404)])
+def test_a_link_to_a_version_is_not_restored_either(
+        below: Below, keeps_versions: str, status: int) -> None:
+    """One of when versions were suspended says "null" like any object."""
+    below.version, below.post_status = 'null', 404
+    below.keeps_versions = keeps_versions
+    answer = ask(ours(below), 'POST', '/bucket/o?restore', RESTORE)
+    assert answer.status_int == status
+    assert (b'of a versioned bucket' in answer.body) == (status == 501)
 
 
 def test_without_rounds_or_a_class_they_are_not_implemented(

@@ -176,7 +176,8 @@ def shown(whole: Whole, maps: Optional[Maps], class_map: ClassMap,
     return composed
 
 
-def each(call: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+def each(call: Callable[[_Item], None], items: Sequence[_Item],
+         most: int = LARGE_CONCURRENCY) -> None:
     """Call for all, some at a time; raises what one raises, without
     beginning others."""
     todo = iter(items)
@@ -192,7 +193,7 @@ def each(call: Callable[[_Item], None], items: Sequence[_Item]) -> None:
                 failed.append(err)
                 raise
 
-    workers: Iterable[int] = range(min(LARGE_CONCURRENCY, len(items)))
+    workers: Iterable[int] = range(min(most, len(items)))
     for _result in waiting.together(work, workers):
         pass
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import parse_qsl
 
 from swift.common.constraints import MAX_META_VALUE_LENGTH
@@ -62,6 +62,9 @@ class Buckets:
         self._rows = Rows(app, ACCOUNT, _CONTAINER)
         self._parts = Parts(app, Rows(app, ACCOUNT, 'parts'), services,
                             options.interval)
+        #: By row under way: what was written to it, and the name meant, which
+        #: may be too long for it.
+        self._markers: Dict[str, Tuple[str, str]] = {}
 
     def note(self, env: Env, target: Target) -> None:
         """A container is about to get rules.
@@ -81,55 +84,76 @@ class Buckets:
 
         :param leads: whether this process goes on
         """
+        while self._turn(env, leads) and leads():
+            pass
+
+    def _turn(self, env: Env, leads: Callable[[], bool]) -> bool:
+        """One page of each bucket that is due, so that a long one keeps no
+        other waiting; True if a bucket has more."""
+        more = False
         for row in self._rows.due(env, leads):
-            self._guarded(env, row, leads)
+            more = self._guarded(env, row, leads) or more
         self._parts.work(env, leads)
+        return more
 
     def _guarded(self, env: Env, row: Row,
-                 leads: Callable[[], bool]) -> None:
+                 leads: Callable[[], bool]) -> bool:
         with guarded(self._services, 'lifecycle', row.name):
             account, container = json.loads(row.body)
-            self._round(env, row, Target(account, container), leads)
-            return
+            return self._page(env, row, Target(account, container), leads)
         self._rows.touch(env, row.name, time.time() + min(
             60, self._options.interval), row.beside)
+        return False
 
-    def _round(self, env: Env, row: Row, bucket: Target,
-               leads: Callable[[], bool]) -> None:
+    def _page(self, env: Env, row: Row, bucket: Target,
+              leads: Callable[[], bool]) -> bool:
+        """The next page of a round.
+
+        :returns: whether there may be more
+        """
         started = time.time()
         lifecycle = self._rules(env, bucket)
         if lifecycle is None:
-            if started - row.made_at > _GRACE_SECONDS:
-                self._rows.delete(env, row.name, started)
-            else:
-                self._rows.touch(env, row.name, started + min(
-                    600, self._options.interval))
-            return
+            self._without_rules(env, row, started)
+            return False
         progress = json.loads(row.beside or '{}')
         counts: Counts = progress.get('counts', {}) \
             if progress.get('marker') else {}
-        marker = str(progress.get('marker', ''))
+        known, marker = self._markers.pop(row.name, ('', ''))
+        if known != row.beside:
+            marker = str(progress.get('marker', ''))
+        page = next(pages(env, self._app, bucket, marker), None)
+        if page is None:
+            self._count(counts, 'rounds')
+            self._rows.touch(env, row.name, started + self._options.interval,
+                             json.dumps({'at': int(time.time()),
+                                         'counts': counts}))
+            return False
         asked = time.monotonic()
-        for page in pages(env, self._app, bucket, marker):
-            for listed in page:
-                if time.monotonic() > asked + min(
-                        _RULES_SECONDS, self._options.lease_seconds / 4):
-                    asked = time.monotonic()
-                    if not leads() or self._rules(env, bucket) != lifecycle:
-                        return
-                self._count(counts, 'seen')
-                self._object(env, bucket, listed, lifecycle, counts)
-            marker = str(page[-1]['name'])
-            # Due, so that the next leader goes on here if this one dies.
-            self._rows.touch(env, row.name, started,
-                             _progress(marker, counts))
-            if not leads() or self._rules(env, bucket) != lifecycle:
-                # The next look goes on here, by the rules of then.
-                return
-        self._count(counts, 'rounds')
-        self._rows.touch(env, row.name, started + self._options.interval,
-                         json.dumps({'at': int(time.time()),
-                                     'counts': counts}))
+        for listed in page:
+            if time.monotonic() > asked + min(
+                    _RULES_SECONDS, self._options.lease_seconds / 4):
+                asked = time.monotonic()
+                # The next page begins here, by the rules of then.
+                if not leads():
+                    return False
+                if self._rules(env, bucket) != lifecycle:
+                    return True
+            self._count(counts, 'seen')
+            self._object(env, bucket, listed, lifecycle, counts)
+        # Due, so that the next leader goes on here if this one dies.
+        marker = str(page[-1]['name'])
+        text = _progress(marker, counts)
+        self._markers[row.name] = text, marker
+        self._rows.touch(env, row.name, started, text)
+        return True
+
+    def _without_rules(self, env: Env, row: Row, now: float) -> None:
+        if now - row.made_at > _GRACE_SECONDS:
+            self._rows.delete(env, row.name, now)
+        else:
+            self._rows.touch(env, row.name, now + min(
+                600, self._options.interval))
 
     def _rules(self, env: Env, bucket: Target) -> Optional[Lifecycle]:
         headers = reclassify.look(env, self._app, bucket, newest=True)

@@ -5,14 +5,16 @@ gives it another class, or another version, ends the restoration. A row in the
 hidden account ``.dss_lifecycle`` leads to the object; a row that leads to one
 without a restoration goes.
 
-Bytes come to the SSD as they do for readers: one proxy reads them once.
+Bytes come to the SSD as they do for readers: one proxy reads them, several
+segments at a time. Those that have no room there are read again after twice as
+long each time.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from typing import Callable, Dict
+from typing import Callable, Dict, NamedTuple
 
 from swift.common.swob import (
     HTTPServiceUnavailable, Response, wsgi_quote)
@@ -25,6 +27,7 @@ from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.large.reading import Reader
 from swift_dss.proxy.large.segments import target_of
+from swift_dss.proxy.large.spreading import each
 from swift_dss.proxy.lifecycle.asking import guarded
 from swift_dss.proxy.lifecycle.buckets import ACCOUNT
 from swift_dss.proxy.lifecycle.options import Options
@@ -42,14 +45,29 @@ from swift_dss.wire.s3 import restores
 from swift_dss.wire.s3.restores import Restored
 
 _CONTAINER = 'restores'
-#: Seconds until bytes that were read are looked for again.
+#: Seconds until bytes that were read are looked for again: at first, and at
+#: most.
 _AGAIN_SECONDS = 2.0
+_LATEST_SECONDS = 3600.0
+#: Segments of one object that are read at a time.
+_READS = 4
 #: Others may change the object meanwhile.
 _ATTEMPTS = 3
 #: A row without a restoration may be of a request that is going on.
 _GRACE_SECONDS = 600
 #: Segments may lie in containers that clients do not see.
 _HIDDEN = {'X-Backend-Allow-Reserved-Names': 'true'}
+
+
+class _Again(NamedTuple):
+    """The next look at a row.
+
+    :param at: seconds since the epoch; 0.0 if the row is gone
+    :param tries: how often bytes were read in vain
+    """
+
+    at: float
+    tries: str = ''
 
 
 class Restores:
@@ -122,36 +140,33 @@ class Restores:
             self._guarded(env, row)
 
     def _guarded(self, env: Env, row: Row) -> None:
-        until = time.time() + 30
+        again = _Again(time.time() + 30, row.beside)
         with guarded(self._services, 'restore', row.name):
-            until = self._do(env, row, Target(*json.loads(row.body)))
-        if until:
-            self._rows.touch(env, row.name, until)
+            again = self._do(env, row, Target(*json.loads(row.body)))
+        if again.at:
+            self._rows.touch(env, row.name, again.at, again.tries)
 
-    def _do(self, env: Env, row: Row, target: Target) -> float:
-        """
-        :returns: when to look again; 0.0 if the row is gone
-        """
+    def _do(self, env: Env, row: Row, target: Target) -> _Again:
         now = time.time()
         subject = self._subjects.look(env, target)
         restored = subject and restores.of_headers(subject.headers)
         if subject is None or restored is None:
             if subject is not None and now - row.made_at < _GRACE_SECONDS:
-                return now + _GRACE_SECONDS
+                return _Again(now + _GRACE_SECONDS)
             self._rows.delete(env, row.name, now)
-            return 0.0
+            return _Again(0.0)
         if restored.until <= now:
-            return self._give_back(env, row, subject, restored)
+            return _Again(self._give_back(env, subject, restored))
         if restored.is_done:
-            return float(restored.until)
+            return _Again(float(restored.until))
         if not self._bring(env, subject):
-            return now + _AGAIN_SECONDS
+            return _after(row.beside, restored.until)
         if self._subjects.give(env, subject, subject.class_map, _beside(
                 subject, restored._replace(is_done=True))):
             self._services.count('restore.done')
-        return now + _AGAIN_SECONDS
+        return _Again(now + _AGAIN_SECONDS)
 
-    def _give_back(self, env: Env, row: Row, subject: Subject,
+    def _give_back(self, env: Env, subject: Subject,
                    restored: Restored) -> float:
         beside = {names.GIVEN_BY: restored.given_by} \
             if restored.given_by else {}
@@ -175,8 +190,7 @@ class Restores:
                 if use.path))
         missing = [target for target in targets
                    if not self._is_at_hand(env, target)]
-        for target in missing:
-            self._read(env, target)
+        each(lambda target: self._read(env, target), missing, _READS)
         return not missing
 
     def _is_at_hand(self, env: Env, target: Target) -> bool:
@@ -203,6 +217,16 @@ class Restores:
     def _answer(self, request: ProxyRequest, status: int) -> Body:
         answer: Body = Response(status=status)(request.env, request.start)
         return answer
+
+
+def _after(tries: str, end: int) -> _Again:
+    """The next look at bytes that did not come to the SSD.
+
+    :param end: of the restoration
+    """
+    done = int(tries) if tries.isdigit() else 0
+    seconds = min(_LATEST_SECONDS, _AGAIN_SECONDS * 2 ** min(done, 30))
+    return _Again(min(time.time() + seconds, float(end)), str(done + 1))
 
 
 def _before(subject: Subject) -> ClassMap:

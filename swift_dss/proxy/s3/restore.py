@@ -15,7 +15,7 @@ from swift.common.middleware.s3api.controllers.base import (
 from swift.common.middleware.s3api.etree import XMLSyntaxError, fromstring
 from swift.common.middleware.s3api.s3response import (
     HTTPAccepted, HTTPOk, InvalidArgument, InvalidObjectState, MalformedXML,
-    RestoreAlreadyInProgress, S3NotImplemented)
+    NoSuchKey, RestoreAlreadyInProgress, S3NotImplemented)
 from swift.common.registry import get_swift_info
 from swift.common.utils import public
 
@@ -68,7 +68,15 @@ class RestoreController(Controller):
                                      'object\'s current storage class: its '
                                      'bytes are on the SSD already.')
         req.environ[names.ENV_RESTORE_DAYS] = days
-        req.get_response(self.app, 'POST', body='')
+        try:
+            req.get_response(self.app, 'POST', body='')
+        except NoSuchKey:
+            # It is there, as a link to a version of when versions were kept.
+            if req.get_container_info(self.app)['sysmeta'].get(
+                    'versions-enabled'):
+                raise S3NotImplemented('Objects of a versioned bucket cannot '
+                                       'be restored.') from None
+            raise
         return HTTPOk() if restored else HTTPAccepted()
 
 

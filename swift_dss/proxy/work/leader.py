@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 import uuid
+from typing import Optional
 
-from swift_dss.proxy.work.rows import Rows, Unreachable
+from swift_dss.proxy.work.rows import Row, Rows, Unreachable
 from swift_dss.proxy.wsgi import Env
 
 
@@ -31,13 +32,16 @@ class Leader:
     def leads(self, env: Env) -> bool:
         """Whether this process does the work until it is asked again, within
         the lease."""
-        row = self._rows.read(env, self._name)
+        # A row that cannot be read may be another's.
+        try:
+            return self._leads(env, self._rows.find(env, self._name))
+        except Unreachable:
+            return False
+
+    def _leads(self, env: Env, row: Optional[Row]) -> bool:
         now = time.time()
         if row is None:
-            try:
-                self._rows.put(env, self._name, b'{}', 0.0)
-            except Unreachable:
-                return False
+            self._rows.put(env, self._name, b'{}', 0.0)
         elif row.until > now:
             if row.beside != self._me:
                 return False
@@ -45,7 +49,7 @@ class Leader:
                 return True
         self._rows.touch(env, self._name, now + self._lease_seconds, self._me)
         self._led = True
-        row = self._rows.read(env, self._name)
+        row = self._rows.find(env, self._name)
         return row is not None and row.beside == self._me
 
     def resign(self, env: Env) -> None:

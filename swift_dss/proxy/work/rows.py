@@ -124,17 +124,29 @@ class Rows:
 
     def read(self, env: Env, name: str) -> Optional[Row]:
         """A row; None if there is none or it cannot be read."""
+        try:
+            return self.find(env, name)
+        except Unreachable:
+            return None
+
+    def find(self, env: Env, name: str) -> Optional[Row]:
+        """A row; None if there is none.
+
+        :raises Unreachable: it cannot be read
+        """
         status, headers, body = self._call(env, 'GET', name, {
             'X-Newest': 'true'})
-        if status != 200:
+        if status == 404:
             return None
+        if status != 200:
+            raise Unreachable('the row %s gives %d' % (name, status))
         try:
             return Row(name, body, float(headers.get(_UNTIL) or 0),
                        headers.get(_BESIDE) or '', float(Timestamp(
                            headers.get('X-Backend-Data-Timestamp')
                            or headers.get('X-Timestamp') or 0)))
-        except ValueError:
-            return None
+        except ValueError as err:
+            raise Unreachable('the row %s: %s' % (name, err)) from err
 
     def take(self, env: Env, name: str, seconds: float) -> Optional[Row]:
         """A row whose time has come, with a lease of our own; None if it is

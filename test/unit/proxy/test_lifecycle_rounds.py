@@ -69,12 +69,18 @@ class Swift(FakeSwift):
         self.residency = '1'
         #: Timestamps of deletions by path.
         self.deleted: Dict[str, str] = {}
+        #: By path, which GET from now on fails.
+        self.unread: Dict[str, int] = {}
 
     def __call__(self, env: Any, start: Any) -> Any:
         event = self.before.pop(
             (env['REQUEST_METHOD'], env['PATH_INFO']), None)
         if event is not None:
             event()
+        if env['REQUEST_METHOD'] == 'GET' and env['PATH_INFO'] in self.unread:
+            self.unread[env['PATH_INFO']] -= 1
+            if not self.unread[env['PATH_INFO']]:
+                return Response(status=503)(env, start)
         answer = super().__call__(env, start)
         event = self.after.pop(
             (env['REQUEST_METHOD'], env['PATH_INFO']), None)
@@ -558,6 +564,25 @@ def test_two_at_once_do_no_harm(dss: Any, swift: Swift,
             for number in range(5)} == {27}
 
 
+def test_a_long_bucket_keeps_no_other_waiting(
+        dss: Any, swift: Swift) -> None:
+    """A page of each in turn; the listings here have two rows a page."""
+    for number in range(9):
+        call(dss, 'PUT', '/v1/a/c/o%d' % number)
+    call(dss, 'PUT', '/v1/a/short/o')
+    for container in ('c', 'short'):
+        assert call(dss, 'POST', '/v1/a/' + container, env={
+            names.ENV_LIFECYCLE: Lifecycle((rule(to('GLACIER')),))
+            }).status_int == 204
+    swift.requests.clear()
+    work(buckets_of(dss))
+    posts = [path for method, path, _ in swift.requests
+             if method == 'POST' and path.startswith('/v1/a/')]
+    assert sorted(posts) == sorted(
+        ['/v1/a/c/o%d' % number for number in range(9)] + ['/v1/a/short/o'])
+    assert posts.index('/v1/a/short/o') <= 2
+
+
 def test_a_container_without_rules_is_forgotten(
         dss: Any, swift: Swift) -> None:
     call(dss, 'PUT', '/v1/a/c/o')
@@ -598,6 +623,25 @@ def test_one_leads_until_its_lease_runs_out(swift: Swift) -> None:
     assert first.leads(own_env()) and not second.leads(own_env())
     make_due(swift, 'leaders')
     assert second.leads(own_env()) and not first.leads(own_env())
+
+
+@pytest.mark.parametrize('fails', [1, 2])
+def test_nobody_leads_where_the_row_cannot_be_read(
+        swift: Swift, fails: int) -> None:
+    """It may be another's: neither at first, nor once it was touched."""
+    rows = Rows(swift, ACCOUNT, 'leaders')
+    first, second = (
+        Leader(rows, 'work', 60.0) for _process in range(2))
+    path = '/v1/%s/leaders/work' % ACCOUNT
+    assert first.leads(own_env())
+    if fails == 2:
+        make_due(swift, 'leaders')
+    swift.unread[path] = fails
+    before = dict(swift.objects[path][1])
+    assert not second.leads(own_env())
+    if fails == 1:
+        assert dict(swift.objects[path][1]) == before
+        assert first.leads(own_env())
 
 
 def test_an_operator_sees_rounds_and_restorations(
@@ -693,6 +737,46 @@ def test_an_object_is_restored_for_some_days(dss: Any, swift: Swift) -> None:
     swift.age(rows_of(swift, 'restores')[0], 1)
     work(restores_of(dss))
     assert rows_of(swift, 'restores') == []
+
+
+def test_bytes_without_room_are_read_again_ever_later(
+        dss: Any, swift: Swift) -> None:
+    swift.residency = '0'
+    call(dss, 'PUT', '/v1/a/c/o')
+    assert restore(dss) == 202
+    waits: List[float] = []
+    for _look in range(14):
+        make_due(swift, 'restores')
+        work(restores_of(dss))
+        row, = rows_of(swift, 'restores')
+        waits.append(round(float(swift.objects[row][1][
+            'X-Object-Meta-Until']) - time.time()))
+    assert waits == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600,
+                     3600, 3600]
+    assert shown(dss) == 'ongoing-request="true"'
+
+
+def test_segments_are_read_several_at_a_time(
+        dss: Any, swift: Swift, monkeypatch: Any) -> None:
+    swift.residency = '0'
+    for number in range(9):
+        call(dss, 'PUT', '/v1/a/c/s%d' % number)
+    call(dss, 'PUT', '/v1/a/c/o', json.dumps([
+        {'name': '/c/s%d' % number, 'bytes': 100, 'hash': 'e'}
+        for number in range(9)]).encode())
+    swift.objects['/v1/a/c/o'][1]['X-Static-Large-Object'] = 'True'
+    assert restore(dss) == 202
+    at_once: List[int] = []
+    together = waiting.together
+    monkeypatch.setattr(waiting, 'together', lambda call, items: (
+        at_once.append(len(list(items))), together(call, items))[1])
+    swift.requests.clear()
+    make_due(swift, 'restores')
+    work(restores_of(dss))
+    read = [path for method, path, _ in swift.requests if method == 'GET'
+            and path.startswith('/v1/a/c/s')]
+    assert sorted(read) == ['/v1/a/c/s%d' % number for number in range(9)]
+    assert 4 in at_once and max(at_once) <= 4
 
 
 @pytest.mark.parametrize('verb', ['PUT', 'POST'])
