@@ -18,7 +18,7 @@ from swift_dss.replay import (
     classing, latency, plan, prices, recommend, results, runs)
 from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import Setup
-from swift_dss.replay.traces import generators, model, readers
+from swift_dss.replay.traces import generators, model, readers, sampling
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 
@@ -82,6 +82,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         '(1000)')
     parser.add_argument('--limit', type=int, metavar='N',
                         help='the first N requests only')
+    parser.add_argument('--sample', metavar='SHARE|auto',
+                        help='replay this share of the objects on caches '
+                        'as much smaller, and say how far the figures may '
+                        'be off; auto: of a million requests (all)')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--jobs', type=int, default=1,
                         help='replays beside each other (1)')
@@ -129,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     weights = _weights(args.weights, table)
     unit = -1 if args.unit is None else 0 if args.unit == '0' else \
         classing.size_of('--unit', args.unit)
-    ready = plan.plan(trace, unit)
+    ready = _ready(args, trace, unit, prefetchers)
     first = Setup(
         strategies[0], 1, table, cloud, write=args.write,
         hdd_bytes=_single_size('--hdd', args.hdd, ready)
@@ -140,13 +144,13 @@ def run(args: argparse.Namespace) -> int:
         prefetch_bytes=classing.size_of('--prefetch-bytes',
                                         args.prefetch_bytes))
     if args.recommend:
-        return _recommend(args, ready, first, table, prefetchers)
+        return _recommend(args, ready, trace, first, table, prefetchers)
     setups = [dataclasses.replace(
         first, strategy=strategy, prefetch=prefetch, cache_bytes=size)
         for size, strategy, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
             strategies, _beside_none(prefetchers))]
-    report = _head(ready, pricelist)
+    report = _head(ready, trace, pricelist)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
             ready, setups, args.jobs, _shown(progress, len(setups)))]
@@ -154,6 +158,19 @@ def run(args: argparse.Namespace) -> int:
         print(results.text(report, table))
     _keep(args, report, table)
     return 0
+
+
+def _ready(args: argparse.Namespace, trace: model.Trace, unit: int,
+           prefetchers: List[str]) -> plan.Plan:
+    """The trace, or the sample of it that was asked for."""
+    if args.sample is None:
+        return plan.plan(trace, unit)
+    share = sampling.parse(args.sample)
+    if prefetchers != ['none']:
+        raise BadConfig('--sample: a prefetcher needs the requests that a '
+                        'sample leaves out: leave out --prefetch')
+    small, sample = sampling.thinned(trace, share, args.seed)
+    return plan.plan(small, unit, sample)
 
 
 def _cloud(args: argparse.Namespace
@@ -191,7 +208,7 @@ def _keep(args: argparse.Namespace, report: Dict[str, Any],
 
 
 def _recommend(args: argparse.Namespace, ready: plan.Plan,
-               first: Setup, table: ClassTable,
+               trace: model.Trace, first: Setup, table: ClassTable,
                prefetchers: List[str]) -> int:
     budget = _single_size('--budget', args.budget or '10%', ready)
     goal = recommend.parse_goal(args.goal, table, ready,
@@ -201,7 +218,7 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
             ready, first, budget, goal, args.jobs,
             lambda done, phase: progress.show(done, None, phase),
             prefetchers)
-    report = _head(ready, first.prices)
+    report = _head(ready, trace, first.prices)
     report['recommendation'] = recommend.report(outcome)
     report['runs'] = [row for _, row in outcome.tried]
     if args.json != '-':
@@ -223,12 +240,14 @@ def _measure(args: argparse.Namespace, strategies: List[str],
     return 0
 
 
-def _head(ready: plan.Plan,
+def _head(ready: plan.Plan, trace: model.Trace,
           pricelist: Optional[prices.Prices]) -> Dict[str, Any]:
-    trace = ready.trace
-    return {'prices': None if pricelist is None else
+    sample = ready.sample
+    return {'sample': None if sample is None else {
+                'share': sample.share, 'requests': ready.requests},
+            'prices': None if pricelist is None else
             dataclasses.asdict(pricelist),
-            'trace': trace.name, 'requests': ready.requests,
+            'trace': trace.name, 'requests': len(trace),
             'accesses': ready.accesses, 'timed': trace.timed,
             'asked_bytes': int(trace.lengths.sum()),
             'footprint_bytes': ready.footprint_bytes,

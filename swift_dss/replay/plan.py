@@ -8,11 +8,12 @@ parts (``part_bytes`` of the trace) are kept by these parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import MAX_REPLAY_ACCESSES
 from swift_dss.replay.traces.model import Trace, Verb, numpy
+from swift_dss.replay.traces.sampling import Sample
 
 #: A key is an object's number and a unit's, in one whole number.
 UNIT_BITS = 32
@@ -27,6 +28,7 @@ class Plan:
     :param footprint_bytes: of all that is ever asked for
     :param renewed: by request: the object's bytes are others than at the
         last one (overwritten, deleted, or of another size)
+    :param sample: the trace is one of a larger one, whose footprint this is
     """
 
     trace: Trace
@@ -38,6 +40,7 @@ class Plan:
     first: Any
     footprint_bytes: int
     renewed: Any
+    sample: Optional[Sample] = None
 
     @property
     def parted(self) -> bool:
@@ -54,10 +57,12 @@ class Plan:
         return len(self.keys)
 
 
-def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
+def plan(trace: Trace, unit_bytes: int = -1,
+         sample: Optional[Sample] = None) -> Plan:
     """Ready for replay.
 
     :param unit_bytes: 0 keeps whole objects; -1: as the trace wants
+    :param sample: what the trace is one of
     :raises BadConfig: more accesses than MAX_REPLAY_ACCESSES
     """
     np = numpy()
@@ -82,8 +87,9 @@ def plan(trace: Trace, unit_bytes: int = -1) -> Plan:
         sizes = np.minimum(unit, np.maximum(
             1, trace.sizes[request] - units * unit))
         class_ids = trace.class_ids[request]
+    footprint = int(_footprint(keys, sizes) / (sample.share if sample else 1))
     return Plan(trace, unit, keys, sizes, class_ids, _sequential(trace, first),
-                first, _footprint(keys, sizes), _renewed(trace))
+                first, footprint, _renewed(trace), sample)
 
 
 def _refuse_too_many(unit: int, accesses: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 from swift_dss.bench import figures
 from swift_dss.core.classes import ClassTable
+from swift_dss.replay import estimates
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.prices import MONTH_SECONDS, Prices
 from swift_dss.replay.setup import Outcome
@@ -30,11 +31,13 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
         'cache_bytes': setup.cache_bytes,
         'cache_share': setup.cache_bytes / max(1, plan.footprint_bytes),
         'cloud': setup.cloud.name}
-    row.update(_ratios(outcome, reads))
+    classes = plan.trace.classes() if plan.sample is None \
+        else sorted(plan.sample.reads)
+    row.update(_ratios(plan, outcome, reads, classes))
     row['classes'] = {
-        str(class_id): _ratios(outcome, reads & (
-            plan.trace.class_ids == class_id))
-        for class_id in plan.trace.classes()}
+        str(class_id): _ratios(plan, outcome, reads & (
+            plan.trace.class_ids == class_id), [class_id])
+        for class_id in classes}
     row.update({name: outcome.counts.get(name, 0.0) for name in _COUNTS})
     row.update({name: count for name, count in outcome.counts.items()
                 if name not in row and count})
@@ -94,7 +97,8 @@ def month(plan: Plan, outcome: Outcome, prices: Prices) -> Dict[str, float]:
     return dict(parts, total=sum(parts.values()), times=times)
 
 
-def _ratios(outcome: Outcome, which: Any) -> Dict[str, Any]:
+def _ratios(plan: Plan, outcome: Outcome, which: Any,
+            class_ids: List[int]) -> Dict[str, Any]:
     np = numpy()
     count = int(which.sum())
     asked = float(outcome.asked_bytes[which].sum())
@@ -103,6 +107,9 @@ def _ratios(outcome: Outcome, which: Any) -> Dict[str, Any]:
         'hit_ratio': figures.ratio(float(outcome.hits[which].sum()), count),
         'byte_hit_ratio': figures.ratio(
             float(outcome.hit_bytes[which].sum()), asked)}
+    if plan.sample is not None:
+        row = estimates.ratios(plan.sample, outcome, which,
+                               tuple(class_ids))
     percentiles = np.percentile(outcome.latency_ms[which], PERCENTS) \
         if count else [float('nan')] * len(PERCENTS)
     row.update(('p%d_ms' % percent, float(ms))
@@ -117,6 +124,13 @@ def text(report: Dict[str, Any], table: ClassTable) -> str:
                 figures.size_text(report['asked_bytes']),
                 figures.size_text(report['footprint_bytes'])
                 + ' of different bytes', report['accesses'])]
+    if report.get('sample'):
+        parts.append(
+            'A sample of %.3g %% of the objects, %d requests; behind "+-" '
+            'are %d standard errors' % (
+                100 * report['sample']['share'],
+                report['sample']['requests'],
+                estimates.STANDARD_ERRORS))
     rows: List[Sequence[str]] = []
     for run in report['runs']:
         rows.append(_line(run, run['strategy'], run['prefetch']))
@@ -182,10 +196,15 @@ def _cache(run: Dict[str, Any]) -> str:
 
 
 def _shared(row: Dict[str, Any]) -> List[str]:
-    return [figures.number(row['hit_ratio'], 4),
-            figures.number(row['byte_hit_ratio'], 4)] + [
+    return [_ratio(row, 'hit_ratio'), _ratio(row, 'byte_hit_ratio')] + [
                 figures.number(row['p%d_ms' % percent])
                 for percent in PERCENTS]
+
+
+def _ratio(row: Dict[str, Any], name: str) -> str:
+    error = row.get(name + '_error')
+    return figures.number(row[name], 4) + (
+        '' if error is None else ' +-%s' % figures.number(error, 4))
 
 
 def _line(run: Dict[str, Any], strategy: str, prefetch: str) -> List[str]:

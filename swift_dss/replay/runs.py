@@ -6,7 +6,7 @@ import multiprocessing
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay import results
+from swift_dss.replay import estimates, results
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import Progress, Setup
 from swift_dss.replay.simulator import replay
@@ -34,13 +34,24 @@ def each(plan: Plan, setups: List[Setup], jobs: int = 1,
             _shared.clear()
         return
     for done, setup in enumerate(setups):
-        yield setup, results.summary(plan, replay(
-            plan, setup, show(done, setup) if show else None))
+        yield setup, _one_of(
+            plan, setup, show(done, setup) if show else None)
 
 
 def _one(setup: Setup) -> Dict[str, Any]:
-    plan = _shared['plan']
-    return results.summary(plan, replay(plan, setup))
+    return _one_of(_shared['plan'], setup)
+
+
+def _one_of(plan: Plan, setup: Setup,
+            progress: Optional[Progress] = None) -> Dict[str, Any]:
+    """The summary of one; of a sample, as if it were the whole."""
+    sample = plan.sample
+    if sample is None:
+        return results.summary(plan, replay(plan, setup, progress))
+    small = estimates.small(sample, setup, int(plan.sizes.max()))
+    return results.summary(
+        plan, estimates.whole(
+            sample, replay(plan, small, progress), setup))
 
 
 def cache_sizes(text: str, footprint_bytes: int,

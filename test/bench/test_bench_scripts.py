@@ -32,6 +32,14 @@ def _run(name: str, arguments: List[str]) -> Any:
     return done
 
 
+def _sampled(tmp_path: pathlib.Path) -> None:
+    done = _run('sampled.py', [
+        'gen:zipf,requests=20000,objects=2000', '50%', '1'])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r'20000 requests, 24 cells; mean error 0\.0\d+, ',
+                     done.stdout)
+
+
 def _short_folder() -> Any:
     """Not under tmp_path: a worker's is too long for a socket's name."""
     return tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm')
@@ -193,6 +201,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'pressure_questions.py': _pressure_questions,
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
+    'sampled.py': _sampled,
     'shards.py': _shards,
     'single_uploads.py': _single_uploads,
     'three_enforcers.py': _three_enforcers,

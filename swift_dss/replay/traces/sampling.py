@@ -1,0 +1,162 @@
+"""Some of a trace's objects, for a replay in small.
+
+A spatial sample keeps every request of an object, or none of them
+(Waldspurger and others, "Cache Modeling and Optimization using Miniature
+Simulations", ATC 2017). The objects of a volume are runs of some units, so
+that most requests are in one; the rest are cut, and count by how much of them
+is there. The sample's objects lie in groups, by hash, whose figures tell how
+far another sample's would be off.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Tuple
+
+from swift_dss.core.errors import BadConfig
+from swift_dss.replay.traces.model import Trace, Verb, numpy
+
+AUTO = 'auto'
+#: Requests and objects that a sample has at least where its share is chosen
+#: for it.
+AUTO_REQUESTS, AUTO_OBJECTS = 1 << 20, 1 << 14
+#: A run of a volume's units is so many times a request's mean.
+_RUN_REQUESTS = 8
+GROUPS = 32
+_SLICE = 1 << 20
+_COLUMNS = ('at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
+            'class_ids', 'accounts', 'clients')
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was left out.
+
+    :param share: of the objects that are there, above 0 and at most 1
+    :param reads: of the whole trace, by class
+    :param asked_bytes: by those reads
+    :param groups: by request that is there: a number below ``GROUPS``
+    :param parts: and how much of the client's request it is, in bytes: 1.0
+        is all of it
+    """
+
+    share: float
+    reads: Dict[int, int]
+    asked_bytes: Dict[int, int]
+    groups: Any
+    parts: Any
+
+
+def parse(text: str) -> float:
+    """``5%``, ``0.05`` or ``auto`` (0) to a share.
+
+    :raises BadConfig: it is none
+    """
+    if text == AUTO:
+        return 0.0
+    try:
+        share = float(text[:-1]) / 100 if text.endswith('%') else float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise BadConfig('--sample: %r is not auto or a share above 0 and up '
+                        'to 1 (5%% or 0.05)' % text)
+    return share
+
+
+def thinned(trace: Trace, share: float,
+            seed: int = 1) -> Tuple[Trace, Sample]:
+    """The trace with ``share`` of its objects.
+
+    :param share: 0: as small as ``AUTO_REQUESTS`` and ``AUTO_OBJECTS`` allow
+    :param seed: another one has other objects
+    :raises BadConfig: no read is left
+    """
+    np = numpy()
+    run_bytes = run_length(trace)
+    share = share or _chosen(trace, run_bytes)
+    slices = []
+    reads = dict.fromkeys(trace.classes(), 0)
+    asked = dict(reads)
+    # In slices: the runs of a large trace would take more room than it does.
+    for begin in range(0, len(trace), _SLICE):
+        rows = {name: getattr(trace, name)[begin:begin + _SLICE]
+                for name in _COLUMNS}
+        is_read = rows['verbs'] == int(Verb.READ)
+        for class_id in reads:
+            these = is_read & (rows['class_ids'] == class_id)
+            reads[class_id] += int(these.sum())
+            asked[class_id] += int(rows['lengths'][these].sum())
+        rows['parts'] = np.ones(len(is_read))
+        if run_bytes:
+            rows = _cut(rows, run_bytes)
+        hashes = _hashes(rows['objects'], rows['starts'] // run_bytes
+                         if run_bytes else 0, seed)
+        # The upper bits choose, the lower ones group.
+        kept = (hashes >> np.uint64(11)) < int(share * (1 << 53))
+        slices.append(dict(
+            {name: column[kept] for name, column in rows.items()},
+            groups=(hashes[kept] % np.uint64(GROUPS)).astype('uint8')))
+    columns = {name: np.concatenate([rows[name] for rows in slices])
+               for name in (*_COLUMNS, 'groups', 'parts')}
+    groups, parts = columns.pop('groups'), columns.pop('parts')
+    if not (columns['verbs'] == int(Verb.READ)).any():
+        raise BadConfig('--sample: %.3g %% of %d requests has no read: say a '
+                        'larger share' % (100 * share, len(trace)))
+    return replace(trace, **columns), Sample(
+        share, reads, asked, groups, parts)
+
+
+def run_length(trace: Trace) -> int:
+    """0: objects are not cut."""
+    unit = trace.unit_bytes
+    if not unit:
+        return 0
+    mean = float(trace.lengths.mean()) / unit
+    is_single = mean <= 1 and not (trace.starts % unit).any()
+    return unit if is_single else unit * (
+        1 << math.ceil(math.log2(_RUN_REQUESTS * max(1.0, mean))))
+
+
+def _chosen(trace: Trace, run_bytes: int) -> float:
+    np = numpy()
+    keys = trace.objects if not run_bytes else _hashes(
+        trace.objects, trace.starts // run_bytes, 0)
+    return min(1.0, max(AUTO_REQUESTS / len(trace),
+                        AUTO_OBJECTS / len(np.unique(keys))))
+
+
+def _cut(rows: Dict[str, Any], run_bytes: int) -> Dict[str, Any]:
+    """Requests cut where a run ends."""
+    np = numpy()
+    ends = rows['starts'] + rows['lengths']
+    low = rows['starts'] // run_bytes
+    many = (ends - 1) // run_bytes - low + 1
+    source = np.repeat(np.arange(len(many)), many)
+    first = np.repeat(np.cumsum(many) - many, many)
+    begins = (low[source] + np.arange(len(source)) - first) * run_bytes
+    cut = {name: column[source] for name, column in rows.items()}
+    cut['starts'] = np.maximum(rows['starts'][source], begins)
+    cut['lengths'] = np.minimum(ends[source], begins + run_bytes) \
+        - cut['starts']
+    cut['parts'] = cut['lengths'] / rows['lengths'][source]
+    return cut
+
+
+def _hashes(objects: Any, runs: Any, seed: int) -> Any:
+    """64 bits of each object and run (splitmix64, three times)."""
+    np = numpy()
+    salt = _mixed(np.array([seed], dtype='uint64'))
+    return _mixed(_mixed(objects.astype('uint64') ^ salt)
+                  ^ np.asarray(runs, dtype='uint64'))
+
+
+def _mixed(numbers: Any) -> Any:
+    np = numpy()
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) \
+        * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) \
+        * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
