@@ -96,7 +96,8 @@ class DssObjectController(ObjectController):
             return self._dss_newest(env, start_response)
         if env['PATH_INFO'] == names.MANY_PATH:
             copy = self._copy()
-            copy.dss_rows = Rows(self.logger, self.node_timeout)
+            copy.dss_rows = Rows(self.logger, self.node_timeout,
+                                 self.conn_timeout)
             # One line tells of all.
             copy.log_requests = False
             return requests.answer(env, start_response, copy.dss_rows, copy,

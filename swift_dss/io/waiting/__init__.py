@@ -99,19 +99,23 @@ def limit(seconds: float) -> ContextManager[None]:
 
 def fetch(host: str, port: int, path: str, headers: Mapping[str, str],
           most_bytes: int, seconds: float, method: str = 'GET',
-          body: Optional[bytes] = None
+          body: Optional[bytes] = None,
+          connect_seconds: Optional[float] = None
           ) -> Tuple[int, Mapping[str, str], bytes]:
     """Ask over HTTP without holding up others: status, headers, and the
     first ``most_bytes`` of the answer's body.
 
     :param path: quoted
     :param body: of the request, if it has one
+    :param connect_seconds: that the connection may take
     :raises OSError: no answer within ``seconds``, or none of HTTP
     """
     form = _form()
     with limit(seconds):
         connection = form.client.HTTPConnection(host, port)
         try:
+            with limit(connect_seconds or seconds):
+                connection.connect()
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             return (response.status, response.headers,

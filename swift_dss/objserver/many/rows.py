@@ -3,14 +3,17 @@
 Swift's object server tells a container server of each object by a request of
 its own. The POSTs of one question are of objects of few containers: their
 rows go by Swift's own verb for many, ``UPDATE``. A row that it cannot say, or
-that a container server does not take, goes the usual way, which saves it for
-later where it must (``async_pending``).
+that a container server refuses, goes the usual way, which saves it for later
+where it must (``async_pending``). Rows for a server that does not answer are
+saved at once: a hundred that wait for it one after another would outlast the
+proxy's patience.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import (
+    Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple)
 
 from swift.common.utils import Timestamp, quote
 
@@ -33,18 +36,31 @@ class Place(NamedTuple):
 
 class _Row(NamedTuple):
     item: Dict[str, Any]
+    request: Any
     alone: Callable[[], Any]
+
+    def save(self) -> None:
+        """Leave it to the updater: Swift saves a row for a server without a
+        name."""
+        self.request.headers.update({
+            'X-Container-Host': '', 'X-Container-Device': ''})
+        self.alone()
 
 
 class Rows:
     """Those of one question.
 
     :param seconds: that a container server may take
+    :param connect_seconds: that it may take to accept a connection
     """
 
-    def __init__(self, logger: Any, seconds: float) -> None:
+    def __init__(self, logger: Any, seconds: float,
+                 connect_seconds: float) -> None:
         self._logger = logger
         self._seconds = seconds
+        self._connect_seconds = connect_seconds
+        #: Servers that gave no answer.
+        self._silent: Set[str] = set()
         self._held: Dict[Place, List[_Row]] = {}
 
     def hold(self, account: str, container: str, obj: str, request: Any,
@@ -64,16 +80,20 @@ class Rows:
         for host, device, partition in places:
             self._held.setdefault(Place(
                 host, device, partition, account, container, int(policy)),
-                []).append(_Row(item, alone))
+                []).append(_Row(item, request, alone))
         return True
 
     def send(self) -> None:
         """Send what was held. A row that is not taken goes alone."""
         held, self._held = self._held, {}
         for place, rows in held.items():
-            if not self._update(place, [row.item for row in rows]):
+            if place.host in self._silent or not self._update(
+                    place, [row.item for row in rows]):
                 for row in rows:
-                    row.alone()
+                    if place.host in self._silent:
+                        row.save()
+                    else:
+                        row.alone()
 
     def _update(self, place: Place, items: List[Dict[str, Any]]) -> bool:
         host, _, port = place.host.rpartition(':')
@@ -85,8 +105,9 @@ class Rows:
                     'X-Timestamp': Timestamp.now().internal,
                     'X-Backend-Storage-Policy-Index': str(place.policy)},
                 _MOST_BYTES, self._seconds, 'UPDATE',
-                json.dumps(items).encode('ascii'))
+                json.dumps(items).encode('ascii'), self._connect_seconds)
         except (OSError, ValueError) as err:
+            self._silent.add(place.host)
             self._logger.warning('dss: rows of /%s/%s to %s: %s',
                                  place.account, place.container, place.host,
                                  err)

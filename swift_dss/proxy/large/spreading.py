@@ -84,7 +84,8 @@ class Spreader:
                done: Callable[[int], None] = lambda count: None) -> Maps:
         """Give every segment its classes. Idempotent.
 
-        :param done: told how many segments have theirs, now and then
+        :param done: told how many segments have theirs: often, as it keeps a
+            lease
         :returns: what segments have then, by path
         :raises Unreachable: one cannot be changed now; others may be
         """
@@ -93,25 +94,30 @@ class Spreader:
         env.setdefault('swift.infocache', {})
         claimed = shares.cut(work.whole.uses, work.class_map, table)
         maps: Maps = {}
-        for paths in _parts(claimed, _AT_ONCE):
-            segments = self._looked_at(env, paths)
-            maps.update((path, segment.class_map)
-                        for path, segment in segments.items())
-            changes = [self._change(work, segment, claimed[path], table)
-                       for path, segment in segments.items()]
-            for path, change in zip(segments, changes):
-                if change is not None:
-                    maps[path] = change.class_map
-            self._give(env, [change for change in changes if change])
+
+        def lives() -> None:
             done(len(maps))
+
+        for paths in _parts(claimed, _AT_ONCE):
+            segments = self._looked_at(env, paths, lives)
+            changes = {path: self._change(work, segment, claimed[path], table)
+                       for path, segment in segments.items()}
+            self._give(env, [change for change in changes.values()
+                             if change is not None], lives)
+            for path, change in changes.items():
+                maps[path] = change.class_map if change is not None \
+                    else segments[path].class_map
+            lives()
         return maps
 
-    def _looked_at(self, env: Env, paths: Sequence[str]
-                   ) -> Dict[str, Segment]:
+    def _looked_at(self, env: Env, paths: Sequence[str],
+                   lives: Callable[[], None]) -> Dict[str, Segment]:
         segments = self._segments.look_many(env, paths)
+        lives()
 
         def look(path: str) -> None:
             segment = self._segments.look(env, path)
+            lives()
             if segment is None:
                 # A hole in the large object, whatever its class.
                 self._count('large.missing')
@@ -121,9 +127,16 @@ class Spreader:
         each(look, [path for path in paths if path not in segments])
         return segments
 
-    def _give(self, env: Env, changes: Sequence[Change]) -> None:
+    def _give(self, env: Env, changes: Sequence[Change],
+              lives: Callable[[], None]) -> None:
         left = self._segments.give_many(env, changes)
-        each(lambda change: self._segments.give(env, change), left)
+        lives()
+
+        def give(change: Change) -> None:
+            self._segments.give(env, change)
+            lives()
+
+        each(give, left)
         for _change in changes:
             self._count('large.segments')
 

@@ -113,4 +113,5 @@ def _headers(value: Any) -> Mapping[str, str]:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError('%r is no text' % (value,))
+    value.encode('latin-1')
     return value

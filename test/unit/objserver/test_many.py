@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 from support.nodes.three_replicas import Replica
-from swift.common.swob import Request
+from swift.common.swob import Request, wsgi_quote
+from swift.container.server import ContainerController
 
 from swift_dss.io import waiting
 from swift_dss.wire import names, registers
+from swift_dss.core.errors import DamagedRecord
 from swift_dss.wire.large import many
 
 OLD, NOW = '1000000000.00000', '1000000100.00000'
@@ -31,7 +33,8 @@ def sent(monkeypatch: Any) -> List[Any]:
     calls: List[Any] = []
 
     def fetch(host: str, port: int, path: str, headers: Any, most: int,
-              seconds: float, method: str, body: bytes) -> Any:
+              seconds: float, method: str, body: bytes,
+              _connect_seconds: float) -> Any:
         calls.append((host, port, path, method, json.loads(body)))
         return 202, {}, b''
 
@@ -154,3 +157,121 @@ def test_rows_that_are_not_taken_go_alone(
     assert [each.status for each in ask(replica, post('a'), post('b'))] \
         == [202, 202]
     assert sorted(alone) == ['a', 'b']
+
+
+def test_rows_for_a_server_that_is_silent_are_saved_without_a_wait(
+        replica: Replica, monkeypatch: Any) -> None:
+    tried: List[str] = []
+    saved: List[Tuple[Any, ...]] = []
+
+    def fetch(host: str, *_args: Any) -> Any:
+        tried.append(host)
+        raise TimeoutError('silent')
+
+    monkeypatch.setattr(waiting, 'fetch', fetch)
+    router = replica.server._diskfile_router[replica.policy]
+    monkeypatch.setattr(router, 'pickle_async_update',
+                        lambda *args: saved.append(args))
+    monkeypatch.setattr('swift.obj.server.http_connect', lambda *_args:
+                        pytest.fail('waited for once more'))
+    others = {'X_Container_Device': 'sdc'}
+    said = ask(replica, post('a'), post('b', **others))
+    assert [each.status for each in said] == [202, 202]
+    # Two databases of one server: it is waited for once.
+    assert tried == ['127.0.0.1']
+    assert [(args[:4], args[4]['op'], args[4]['db_state'], args[5])
+            for args in saved] == [
+        (('sda', 'a', 'c', name), 'PUT', 'unsharded',
+         args[4]['headers']['x-meta-timestamp'])
+        for name, args in zip('ab', saved)]
+    assert {args[4]['headers']['x-content-type'] for args in saved} == {
+        'a/b%s25' % names.LISTED_CLASS}
+
+
+class Listing:
+    """A container server, and its container ``/ä/ç``."""
+
+    def __init__(self, root: str) -> None:
+        os.makedirs(os.path.join(root, 'sdb'))
+        self.server = ContainerController({
+            'devices': root, 'mount_check': 'false', 'log_level': 'ERROR'})
+        assert self.ask('PUT', wsgi_quote('/sdb/9/\xc3\xa4/\xc3\xa7'), {
+            'X-Timestamp': OLD, 'X-Backend-Storage-Policy-Index': '0'}
+            ).status_int == 201
+
+    def ask(self, method: str, path: str, headers: Any,
+            body: bytes = b'') -> Any:
+        made = Request.blank(path, method=method, headers=headers, body=body)
+        return made.get_response(self.server)
+
+    def rows(self) -> List[Any]:
+        broker = self.server._get_container_broker(
+            'sdb', '9', 'ä', 'ç')
+        broker._commit_puts()
+        with broker.get() as connection:
+            return [tuple(row) for row in connection.execute(
+                'SELECT name, created_at, size, content_type, etag, deleted, '
+                'storage_policy_index FROM object ORDER BY name')]
+
+
+#: Kept by the container before the POSTs: timestamp and whether it is there.
+BEFORE = {'new': None, 'old': ('0999999999.00000', 'PUT'),
+          'same': (OLD, 'PUT'), 'newer': ('1000000200.00000', 'PUT'),
+          'gone': ('1000000050.00000', 'DELETE')}
+
+
+def test_a_container_has_the_rows_of_requests_that_came_alone(
+        replica: Replica, scratch_folder: str, monkeypatch: Any) -> None:
+    folder = '/\xc3\xa4/\xc3\xa7/'
+    listings = [Listing(os.path.join(scratch_folder, name))
+                for name in ('together', 'alone')]
+    paths = {name: folder + name + '\xc3\xb6' for name in BEFORE}
+    for name, row in BEFORE.items():
+        replica.put(wsgi_quote(paths[name]), X_Timestamp=OLD)
+        for listing in listings if row else ():
+            at, method = row or ('', '')
+            assert listing.ask(method, wsgi_quote('/sdb/9' + paths[name]), {
+                'X-Timestamp': at, 'X-Size': '3', 'X-Etag': 'before',
+                'X-Content-Type': 'c/d', 'X-Backend-Storage-Policy-Index': '0'
+                }).status_int // 100 == 2
+    before = listings[0].rows()
+    assert before == listings[1].rows()
+
+    def fetch(_host: str, _port: int, path: str, headers: Any, _most: int,
+              _seconds: float, method: str, body: bytes, _at: float) -> Any:
+        assert method == 'UPDATE'
+        answer = listings[0].ask(method, path, headers, body)
+        return answer.status_int, answer.headers, answer.body
+
+    def update(op: str, account: str, container: str, obj: str, _host: Any,
+               _partition: Any, _device: Any, headers: Any, *_args: Any,
+               **_words: Any) -> None:
+        path = '/sdb/9/%s/%s/%s' % (account, container, obj)
+        assert listings[1].ask(op, wsgi_quote(path.encode().decode('latin-1')),
+                               headers).status_int == 201
+
+    monkeypatch.setattr(waiting, 'fetch', fetch)
+    monkeypatch.setattr(replica.server, 'async_update', update)
+    asked = [post('a')._replace(path='/sda/7' + path)
+             for path in paths.values()]
+    assert {each.status for each in ask(replica, *asked)} == {202}
+    together = listings[0].rows()
+    assert together != before
+    asked_alone = post('a').headers
+    fresh = Replica(os.path.join(scratch_folder, 'fresh'))
+    monkeypatch.setattr(fresh.server, 'async_update', update)
+    for path in paths.values():
+        fresh.put(wsgi_quote(path), X_Timestamp=OLD)
+        assert fresh.ask('POST', wsgi_quote(path), asked_alone
+                         ).status_int == 202
+    assert listings[1].rows() == together
+
+
+@pytest.mark.parametrize('path, headers', [
+    ('/sda/7/a/c/ł', {}), ('/sda/7/a/c/a', {'X-Some': 'ł'}),
+    ('/sda/7/a/c/a', {'X-ł': '1'})])
+def test_text_that_no_request_has_is_refused(
+        path: str, headers: Dict[str, str]) -> None:
+    with pytest.raises(DamagedRecord):
+        many.decode_question(many.encode_question([
+            many.Ask('HEAD', path, headers)]))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, cast
 
 import pytest
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import Request
 from swift.proxy.controllers.obj import ReplicatedObjectController
 
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.limits import LARGE_CONCURRENCY
+from swift_dss.core.spans import ClassMap
 from swift_dss.io import waiting
 from swift_dss.proxy.large import batches
 from swift_dss.proxy.large.batches import Batches
+from swift_dss.proxy.large.reading import Piece, Whole
+from swift_dss.proxy.large.segments import Segment
+from swift_dss.proxy.large.spreading import Spreader, Work
 from swift_dss.proxy.target import Target
+from swift_dss.strategy.large.shares import Use
 from swift_dss.wire import names, registers
 from swift_dss.wire.large import many
 
@@ -42,6 +49,7 @@ class Proxy:
     """The application at the end of the pipeline."""
 
     container_ring = Ring(6201)
+    conn_timeout = 0.5
 
     def get_object_ring(self, _index: Any) -> Ring:
         return Ring(6200)
@@ -62,8 +70,11 @@ class Servers:
         self.asked: List[Tuple[str, List[many.Ask]]] = []
 
     def fetch(self, host: str, port: int, path: str, _headers: Any,
-              _most: int, _seconds: float, method: str, body: bytes) -> Any:
+              _most: int, _seconds: float, method: str, body: bytes,
+              connect_seconds: float) -> Any:
         assert (port, path, method) == (6200, names.MANY_PATH, 'POST')
+        # A dead server must not hold a client's POST up.
+        assert connect_seconds == Proxy.conn_timeout
         asked = many.decode_question(body)
         self.asked.append((host, asked))
         said = self.says.get(host, 202)
@@ -71,6 +82,8 @@ class Servers:
             raise said
         if said == 'old':
             return 400, {}, b'Invalid path'
+        if said == 'long':
+            return 413, {}, b''
         return 200, {}, many.encode_answer([
             many.Said(200, dict(self.head, etag=each.path))
             if each.method == 'HEAD' else many.Said(said, {})
@@ -138,6 +151,69 @@ def test_a_server_without_the_verb_is_left_alone_for_a_while(
     assert [host for host, _ in servers.asked].count('10.0.0.0') == 1
     now[0], servers.says = 61.0, {}
     assert post(made) == {ONE, TWO}
+
+
+def test_one_long_question_keeps_no_server_from_others(
+        servers: Servers) -> None:
+    made = Batches(Proxy())
+    servers.says = dict.fromkeys(('10.0.0.0', '10.0.0.1', '10.0.0.2'), 'long')
+    assert post(made) == set()
+    servers.says = {}
+    assert post(made) == {ONE, TWO}
+
+
+def test_no_header_of_the_client_is_in_a_batch(servers: Servers) -> None:
+    env = Request.blank('/', headers={
+        names.MAP_AT: 'forged', names.TRANSIENT_MAP: '29',
+        names.BACKEND_MAP: '29', 'X-Delete-At': '1', 'X-Timestamp': '9',
+        'X-Object-Meta-Color': 'red', 'X-Backend-Replication': 'true'}
+        ).environ
+    made = Batches(Proxy())
+    made.look(env, [ONE])
+    made.post(env, {ONE: {names.TRANSIENT_MAP: '25'}}, {ONE: AT})
+    looks, *posts = [each for _, asked in servers.asked for each in asked]
+    assert set(looks.headers) == {
+        'X-Backend-Storage-Policy-Index', 'X-Trans-Id'}
+    for each in posts:
+        assert {name: value for name, value in each.headers.items()
+                if not name.startswith('X-Container-')} == dict({
+                    'X-Backend-Storage-Policy-Index': '0', 'X-Trans-Id': '-',
+                    names.TRANSIENT_MAP: '25'}, **registers.class_alone(AT))
+
+
+class Slow:
+    """Segments of servers that know no batches."""
+
+    def __init__(self) -> None:
+        self.events: List[str] = []
+
+    def look_many(self, _env: Any, _paths: Any) -> Dict[str, Segment]:
+        return {}
+
+    def look(self, _env: Any, path: str) -> Segment:
+        self.events.append('look')
+        return Segment(Target('a', *path[1:].split('/')), 9, None, {},
+                       '1000000000.00000', '')
+
+    def give_many(self, _env: Any, changes: Any) -> Any:
+        return list(changes)
+
+    def give(self, _env: Any, _change: Any) -> None:
+        self.events.append('give')
+
+
+def test_work_on_single_segments_keeps_its_lease() -> None:
+    slow = Slow()
+    whole = Whole([Piece(Use('/c/%d' % number, 0, 9, 9 * number),
+                         cast(Any, None)) for number in range(40)])
+    Spreader(cast(Any, None), cast(Any, slow), lambda _name: None).spread(
+        {}, Work('m', whole, ClassMap.uniform(25), AT), ClassTable(),
+        lambda _count: slow.events.append('lives'))
+    assert slow.events.count('look') == slow.events.count('give') == 40
+    # No more than those of one turn are done without a word.
+    text = ''.join({'look': 'x', 'give': 'x', 'lives': ' '}[each]
+                   for each in slow.events)
+    assert max(map(len, text.split())) <= LARGE_CONCURRENCY
 
 
 @pytest.mark.parametrize('change', [
