@@ -29,7 +29,7 @@ CALLED_BY = {
         'EntityDeclHandler',
     "Swift's reconstructor and object server, in the simulation":
         'set_hundred_continue_response_headers '
-        'send_hundred_continue_response conn_timeout http_timeout '
+        'send_hundred_continue_response http_timeout '
         'network_chunk_size max_objects_per_revert '
         'quarantine_threshold quarantine_age request_node_count '
         'partition_times handoffs_remaining reconstruction_count '

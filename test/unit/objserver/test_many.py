@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import os
+import sqlite3
 from typing import Any, Dict, List, Tuple
 
 import pytest
@@ -91,6 +94,22 @@ def test_each_is_answered_as_if_it_came_alone(
     assert replica.meta_names('/a/c/a') == replica.meta_names('/a/c/b')
 
 
+def test_newer_classes_than_were_looked_at_stay(
+        replica: Replica, sent: List[Any], alone: List[str]) -> None:
+    looked_at = '1000000050.00000'
+    never = {names.SEEN_MAP_AT: registers.NEVER}
+    seen = {names.SEEN_MAP_AT: looked_at}
+    assert [each.status for each in ask(
+        replica, post('a', looked_at, **never), post('a', **never),
+        post('a', **seen), post('a', '1000000200.00000', **seen),
+        post('a', '1000000200.00000'))] == [202, 409, 202, 409, 202]
+    # Metadata is older than its object for nobody.
+    assert replica.ask('POST', '/a/c/a', dict(never, **{
+        'X-Timestamp': '1000000300.00000', 'X-Object-Meta-Color': 'blue'})
+        ).status_int == 202
+    assert replica.metadata('/a/c/a')['X-Object-Meta-Color'] == 'blue'
+
+
 def test_no_request_sets_anything_but_classes(replica: Replica) -> None:
     before = replica.metadata('/a/c/a')
     plain = many.Ask('POST', '/sda/7/a/c/a', {
@@ -169,9 +188,9 @@ def test_rows_for_a_server_that_is_silent_are_saved_without_a_wait(
         raise TimeoutError('silent')
 
     monkeypatch.setattr(waiting, 'fetch', fetch)
-    router = replica.server._diskfile_router[replica.policy]
-    monkeypatch.setattr(router, 'pickle_async_update',
-                        lambda *args: saved.append(args))
+    monkeypatch.setattr(
+        replica.opened('/a/c/a').manager, 'pickle_async_update',
+        lambda *args: saved.append(args))
     monkeypatch.setattr('swift.obj.server.http_connect', lambda *_args:
                         pytest.fail('waited for once more'))
     others = {'X_Container_Device': 'sdc'}
@@ -189,10 +208,11 @@ def test_rows_for_a_server_that_is_silent_are_saved_without_a_wait(
 
 
 class Listing:
-    """A container server, and its container ``/ä/ç``."""
+    """A container server, and its container, whose name is not ASCII."""
 
     def __init__(self, root: str) -> None:
         os.makedirs(os.path.join(root, 'sdb'))
+        self.root = root
         self.server = ContainerController({
             'devices': root, 'mount_check': 'false', 'log_level': 'ERROR'})
         assert self.ask('PUT', wsgi_quote('/sdb/9/\xc3\xa4/\xc3\xa7'), {
@@ -205,13 +225,15 @@ class Listing:
         return made.get_response(self.server)
 
     def rows(self) -> List[Any]:
-        broker = self.server._get_container_broker(
-            'sdb', '9', 'ä', 'ç')
-        broker._commit_puts()
-        with broker.get() as connection:
-            return [tuple(row) for row in connection.execute(
+        # A listing has the server write what it has put off.
+        assert self.ask('GET', wsgi_quote('/sdb/9/\xc3\xa4/\xc3\xa7'), {
+            }).status_int == 200
+        path, = glob.glob(self.root + '/sdb/containers/**/*.db',
+                          recursive=True)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            return database.execute(
                 'SELECT name, created_at, size, content_type, etag, deleted, '
-                'storage_policy_index FROM object ORDER BY name')]
+                'storage_policy_index FROM object ORDER BY name').fetchall()
 
 
 #: Kept by the container before the POSTs: timestamp and whether it is there.
