@@ -21,6 +21,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from support.edges import raw_http
 
+from swift_dss.wire import names, registers
+from swift_dss.wire.large import many
+
 ACCOUNT = 'AUTH_test'
 TEMPURL_KEY = 'spoof-key'
 BODY = b'spoof'
@@ -72,7 +75,9 @@ class Ways:
             's3 lifecycle': self._s3_lifecycle,
             'container PUT': self._container_put,
             'container POST': self._container_post,
-            'account POST': self._account_post}
+            'account POST': self._account_post,
+            'object server question': self._question,
+            'question by dots': self._question_by_dots}
 
     def prepare(self) -> None:
         """Make what the ways need."""
@@ -196,6 +201,17 @@ class Ways:
 
     def _account_post(self, forged):
         return self._send('POST', '/v1/' + ACCOUNT, line=forged.line)
+
+    def _question(self, forged, path=names.MANY_PATH):
+        # What proxies ask object servers, whose paths are no client's.
+        return self._send('POST', path, body=many.encode_question([
+            many.Ask('POST', '/d0/0' + self._path('plain', 'posted')[3:],
+                     dict({forged.name: forged.value},
+                          **registers.class_alone('9999999999.00000')))]),
+            line=forged.line)
+
+    def _question_by_dots(self, forged):
+        return self._question(forged, '/v1/..' + names.MANY_PATH)
 
     # -- archives, forms and signed addresses ----------------------------
 
