@@ -44,6 +44,8 @@ class Post(NamedTuple):
     :param delete_at: if ``merges``: its X-Delete-At, if that is not later than
         the time in its name. Swift's controller would refuse the POST for it,
         but a class may be set at any time after the metadata.
+    :param seen_at: the time of the newest classes that it may replace; '' for
+        all that are older than it
     """
 
     at: str
@@ -51,6 +53,7 @@ class Post(NamedTuple):
     class_at: str
     merges: bool
     delete_at: str = ''
+    seen_at: str = ''
 
     @classmethod
     def of(cls, request: Any) -> Post:
@@ -72,7 +75,8 @@ class Post(NamedTuple):
         if held:
             del headers['X-Delete-At']
         return cls(at, registers_sent.meta_at, registers_sent.class_at, merges,
-                   delete_at if held else '')
+                   delete_at if held else '',
+                   headers.get(names.SEEN_MAP_AT, ''))
 
     def completed(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
         """The controller's metadata, with the parts that the controller did
@@ -96,7 +100,8 @@ class Post(NamedTuple):
             disk_file.get_datafile_metadata()['X-Timestamp'])
         sets_meta = self.meta_at > max(there.meta_at, floor)
         sets_class = bool(self.class_at) and \
-            self.class_at > max(there.class_at, floor)
+            self.class_at > max(there.class_at, floor) and \
+            not '' < self.seen_at < there.class_at
         shown = dict(stored)
         if not sets_meta or self.delete_at:
             shown.pop('X-Delete-At', None)

@@ -72,6 +72,10 @@ NEWEST_PATH = '/dss/newest'
 #: (``wire.large.many``).
 MANY_PATH = '/dss/many'
 
+#: With a class POST that follows from what the object had: the time of those
+#: classes. One that has newer ones refuses it.
+SEEN_MAP_AT = 'X-Backend-Dss-Seen-Map-At'
+
 #: The node that answers: several ports may speak for one.
 BACKEND_NODE = 'X-Backend-Dss-Node'
 #: Seconds since the answer was made.

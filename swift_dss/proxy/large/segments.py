@@ -25,6 +25,7 @@ from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import classmap, names
 from swift_dss.wire.large import claims
+from swift_dss.wire.registers import NEVER
 
 #: Segments that one worker remembers from the HEADs of Swift's SLO.
 _MAX_SEEN = 20000
@@ -160,25 +161,34 @@ class Segments:
 
     def give_many(self, env: Env, changes: Iterable[Change]
                   ) -> List[Change]:
-        """Change some of these, as far as few requests do; the others."""
+        """Change some of these, as far as few requests do; the others.
+
+        Of many that were looked at together some may have got newer classes
+        before their turn: they are among the others, as what they are to have
+        follows from those.
+        """
         left = [change for change in changes if change.is_needed]
         by_target = {change.segment.target: change for change in left}
         done = self._batches.post(_inner(env), {
-            target: change.headers for target, change in by_target.items()},
+            target: dict(change.headers, **{
+                names.SEEN_MAP_AT: change.segment.class_at or NEVER})
+            for target, change in by_target.items()},
             {target: change.at for target, change in by_target.items()})
         return [change for change in left
                 if change.segment.target not in done]
 
-    def give(self, env: Env, change: Change) -> None:
+    def give(self, env: Env, change: Change, surely: bool = False) -> None:
         """Give a segment classes, unless it has them.
 
         Idempotent. A change that is newer than ``at`` stays.
 
+        :param surely: also if it seems to have them: a replica may that alone
+            got them a moment ago
         :raises Unreachable: too few of its servers answered
         :raises TooManySpans: the map does not fit its headers
         """
         target, headers = change.segment.target, change.headers
-        if not change.is_needed:
+        if not (surely or change.is_needed):
             return
         status = post_alone(_inner(env), self._app, target, headers,
                             change.at)

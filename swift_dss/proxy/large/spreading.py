@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from typing import (
-    Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
-    Sequence, Set, TypeVar)
+    Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple,
+    Optional, Sequence, Set, TypeVar)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import TooManySpans
@@ -98,47 +98,44 @@ class Spreader:
         def lives() -> None:
             done(len(maps))
 
-        for paths in _parts(claimed, _AT_ONCE):
-            segments = self._looked_at(env, paths, lives)
-            changes = {path: self._change(work, segment, claimed[path], table)
-                       for path, segment in segments.items()}
-            self._give(env, [change for change in changes.values()
-                             if change is not None], lives)
-            for path, change in changes.items():
-                maps[path] = change.class_map if change is not None \
-                    else segments[path].class_map
-            lives()
-        return maps
-
-    def _looked_at(self, env: Env, paths: Sequence[str],
-                   lives: Callable[[], None]) -> Dict[str, Segment]:
-        segments = self._segments.look_many(env, paths)
-        lives()
-
-        def look(path: str) -> None:
+        def alone(path: str) -> None:
             segment = self._segments.look(env, path)
             lives()
             if segment is None:
                 # A hole in the large object, whatever its class.
                 self._count('large.missing')
-            else:
-                segments[path] = segment
+                return
+            change = self._change(work, segment, claimed[path], table)
+            if change is not None:
+                self._segments.give(env, change, path in segments)
+                self._count('large.segments')
+            maps[path] = (change or segment).class_map
 
-        each(look, [path for path in paths if path not in segments])
-        return segments
-
-    def _give(self, env: Env, changes: Sequence[Change],
-              lives: Callable[[], None]) -> None:
-        left = self._segments.give_many(env, changes)
-        lives()
-
-        def give(change: Change) -> None:
-            self._segments.give(env, change)
+        for paths in _parts(claimed, _AT_ONCE):
+            segments = self._segments.look_many(env, paths)
             lives()
+            maps.update(self._give_many(env, segments, {
+                path: self._change(work, segment, claimed[path], table)
+                for path, segment in segments.items()}))
+            lives()
+            each(alone, [path for path in paths if path not in maps])
+        lives()
+        return maps
 
-        each(give, left)
-        for _change in changes:
-            self._count('large.segments')
+    def _give_many(self, env: Env, segments: Mapping[str, Segment],
+                   changes: Mapping[str, Optional[Change]]) -> Maps:
+        """What those have that few requests settle."""
+        left = {change.segment.target for change in self._segments.give_many(
+            env, [change for change in changes.values()
+                  if change is not None])}
+        maps: Maps = {}
+        for path, segment in segments.items():
+            if segment.target not in left:
+                change = changes[path]
+                if change is not None:
+                    self._count('large.segments')
+                maps[path] = (change or segment).class_map
+        return maps
 
     def seen(self, env: Env, whole: Whole) -> Optional[Maps]:
         """What segments have by HEADs of this transaction; None if one was

@@ -10,19 +10,20 @@ from swift.common.storage_policy import POLICIES
 from swift.common.swob import Request
 from swift.proxy.controllers.obj import ReplicatedObjectController
 
-from swift_dss.core.classes import ClassTable
+from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.limits import LARGE_CONCURRENCY
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import waiting
-from swift_dss.proxy.large import batches
+from swift_dss.proxy.large import batches, segments
 from swift_dss.proxy.large.batches import Batches
 from swift_dss.proxy.large.reading import Piece, Whole
-from swift_dss.proxy.large.segments import Segment
+from swift_dss.proxy.large.segments import (
+    Change, Segment, Segments)
 from swift_dss.proxy.large.spreading import Spreader, Work
 from swift_dss.proxy.target import Target
 from swift_dss.strategy.large.shares import Use
 from swift_dss.wire import names, registers
-from swift_dss.wire.large import many
+from swift_dss.wire.large import claims, many
 
 ONE, TWO = Target('a', 'c', 'one'), Target('a', 'c', 'tw\xc3\xb6')
 AT = '1000000100.00000'
@@ -198,7 +199,8 @@ class Slow:
     def give_many(self, _env: Any, changes: Any) -> Any:
         return list(changes)
 
-    def give(self, _env: Any, _change: Any) -> None:
+    def give(self, _env: Any, _change: Any, surely: bool) -> None:
+        assert not surely
         self.events.append('give')
 
 
@@ -213,7 +215,63 @@ def test_work_on_single_segments_keeps_its_lease() -> None:
     # No more than those of one turn are done without a word.
     text = ''.join({'look': 'x', 'give': 'x', 'lives': ' '}[each]
                    for each in slow.events)
-    assert max(map(len, text.split())) <= LARGE_CONCURRENCY
+    assert max(map(len, text.split())) <= 2 * LARGE_CONCURRENCY
+
+
+class Contested(Slow):
+    """A segment that another manifest is given after the look at many."""
+
+    def look_many(self, env: Any, paths: Any) -> Dict[str, Segment]:
+        return {path: super(Contested, self).look(env, path)
+                for path in paths}
+
+    def look(self, env: Any, path: str) -> Segment:
+        return super().look(env, path)._replace(
+            claimed={'other': claims.everywhere(31)},
+            class_map=ClassMap.uniform(31), class_at='1000000050.00000')
+
+    def give(self, _env: Any, change: Any, surely: bool) -> None:
+        # One replica may have taken the batch's, and be asked now.
+        assert surely
+        self.events.append('give')
+        assert set(change.claimed) == {'other', 'm'}
+
+
+def test_what_another_manifest_said_meanwhile_counts() -> None:
+    table = ClassTable.of((ClassSpec(25, 'gold', 9), ClassSpec(31, 'top', 10)))
+    whole = Whole([Piece(Use('/c/one', 0, 9, 0), cast(Any, None))])
+    contested = Contested()
+    maps = Spreader(
+        cast(Any, None), cast(Any, contested), lambda _name: None).spread(
+        {}, Work('m', whole, ClassMap.uniform(25), AT), table)
+    assert contested.events == ['look', 'look', 'give']
+    assert maps == {'/c/one': ClassMap.uniform(31)}
+
+
+def test_a_class_that_one_replica_has_is_sent_once_more(
+        monkeypatch: Any) -> None:
+    sent: List[str] = []
+    monkeypatch.setattr(segments, 'post_alone', lambda _env, _app, target,
+                        *_rest: sent.append(target.obj) or 202)
+    change = Change(Segment(ONE, 9, ClassMap.uniform(25), {}, AT, AT),
+                    ClassMap.uniform(25), {}, AT)
+    env = Request.blank('/').environ
+    Segments(Proxy()).give(env, change)
+    assert sent == []
+    Segments(Proxy()).give(env, change, surely=True)
+    assert sent == ['one']
+
+
+@pytest.mark.parametrize('class_at', ['', '1000000050.00000'])
+def test_a_batch_says_what_it_follows_from(
+        servers: Servers, class_at: str) -> None:
+    segment = Segment(ONE, 9, None, {}, '1000000000.00000', class_at)
+    change = Change(segment, ClassMap.uniform(25), {}, AT)
+    assert Segments(Proxy()).give_many(
+        Request.blank('/').environ, [change]) == []
+    assert {each.headers[names.SEEN_MAP_AT]
+            for _, asked in servers.asked for each in asked} == {
+        class_at or registers.NEVER}
 
 
 @pytest.mark.parametrize('change', [
