@@ -109,7 +109,7 @@ class Buckets:
               leads: Callable[[], bool]) -> bool:
         """The next page of a round.
 
-        :returns: whether there may be more
+        :returns: whether there may be more, and the row says where it begins
         """
         started = time.time()
         lifecycle = self._rules(env, bucket)
@@ -145,8 +145,7 @@ class Buckets:
         marker = str(page[-1]['name'])
         text = _progress(marker, counts)
         self._markers[row.name] = text, marker
-        self._rows.touch(env, row.name, started, text)
-        return True
+        return self._rows.touch(env, row.name, started, text)
 
     def _without_rules(self, env: Env, row: Row, now: float) -> None:
         if now - row.made_at > _GRACE_SECONDS:

@@ -47,7 +47,9 @@ class Leader:
                 return False
             if row.until > now + self._lease_seconds / 2:
                 return True
-        self._rows.touch(env, self._name, now + self._lease_seconds, self._me)
+        if not self._rows.touch(env, self._name, now + self._lease_seconds,
+                                self._me):
+            return False
         self._led = True
         row = self._rows.find(env, self._name)
         return row is not None and row.beside == self._me

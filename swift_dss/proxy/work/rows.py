@@ -158,12 +158,14 @@ class Rows:
         return row
 
     def touch(self, env: Env, name: str, until: float,
-              beside: str = '') -> None:
+              beside: str = '') -> bool:
         """Leave the row alone until then.
 
         :param beside: ASCII text
+        :returns: whether that is stored
         """
-        self._call(env, 'POST', name, _headers(until, beside))
+        status, _, _ = self._call(env, 'POST', name, _headers(until, beside))
+        return status // 100 == 2
 
     def delete(self, env: Env, name: str, at: float = 0.0) -> None:
         """The work is done. If this fails it is done once more.

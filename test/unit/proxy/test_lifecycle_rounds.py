@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Set
 
 import pytest
 from support.edges.fake_swift import FakeSwift
@@ -71,6 +71,8 @@ class Swift(FakeSwift):
         self.deleted: Dict[str, str] = {}
         #: By path, which GET from now on fails.
         self.unread: Dict[str, int] = {}
+        #: Paths that no POST changes.
+        self.unposted: Set[str] = set()
 
     def __call__(self, env: Any, start: Any) -> Any:
         event = self.before.pop(
@@ -81,6 +83,9 @@ class Swift(FakeSwift):
             self.unread[env['PATH_INFO']] -= 1
             if not self.unread[env['PATH_INFO']]:
                 return Response(status=503)(env, start)
+        if env['REQUEST_METHOD'] == 'POST' and \
+                env['PATH_INFO'] in self.unposted:
+            return Response(status=503)(env, start)
         answer = super().__call__(env, start)
         event = self.after.pop(
             (env['REQUEST_METHOD'], env['PATH_INFO']), None)
@@ -583,6 +588,21 @@ def test_a_long_bucket_keeps_no_other_waiting(
     assert posts.index('/v1/a/short/o') <= 2
 
 
+def test_a_round_whose_place_cannot_be_kept_ends(
+        dss: Any, swift: Swift) -> None:
+    """Else it would look at the same page again and again."""
+    for number in range(5):
+        call(dss, 'PUT', '/v1/a/c/o%d' % number)
+    set_rules(dss, rule(to('GLACIER')))
+    swift.unposted.update(rows_of(swift, 'buckets'))
+    turns = iter(range(100))
+    buckets_of(dss).work(own_env(), lambda: next(turns) >= 0)
+    assert class_of(swift, '/v1/a/c/o0') == 27
+    swift.unposted.clear()
+    work(buckets_of(dss))
+    assert class_of(swift, '/v1/a/c/o4') == 27
+
+
 def test_a_container_without_rules_is_forgotten(
         dss: Any, swift: Swift) -> None:
     call(dss, 'PUT', '/v1/a/c/o')
@@ -642,6 +662,17 @@ def test_nobody_leads_where_the_row_cannot_be_read(
     if fails == 1:
         assert dict(swift.objects[path][1]) == before
         assert first.leads(own_env())
+
+
+def test_nobody_leads_whose_lease_cannot_be_kept(swift: Swift) -> None:
+    leader = Leader(Rows(swift, ACCOUNT, 'leaders'), 'lifecycle', 60)
+    assert leader.leads(own_env())
+    row, = rows_of(swift, 'leaders')
+    swift.unposted.add(row)
+    swift.objects[row][1]['X-Object-Meta-Until'] = '0'
+    assert not leader.leads(own_env())
+    swift.unposted.clear()
+    assert leader.leads(own_env())
 
 
 def test_an_operator_sees_rounds_and_restorations(
