@@ -11,8 +11,10 @@ from typing import Any, Callable, Dict
 
 import boto3.session
 import botocore.config
+import botocore.exceptions
 
 from swift_dss.core.config import GatewayConf
+from swift_dss.core.errors import BadConfig
 from swift_dss.gateway.link.direct import direct
 from swift_dss.gateway.link.wan import Sent
 
@@ -27,7 +29,17 @@ def connect_to(conf: GatewayConf, access_key: str, secret_key: str,
     that knows the way to the bucket.
 
     :param connections: most requests that run at once
+    :raises BadConfig: boto3 can make no request of these options
     """
+    try:
+        return _connected(conf, access_key, secret_key, connections)
+    except (botocore.exceptions.BotoCoreError, ValueError) as err:
+        raise BadConfig('[gateway] bucket, region or url: %s'
+                        % ' '.join(str(err).split())) from err
+
+
+def _connected(conf: GatewayConf, access_key: str, secret_key: str,
+               connections: int) -> Any:
     options: Dict[str, Any] = {
         'connect_timeout': conf.connect_timeout_seconds,
         'read_timeout': conf.read_timeout_seconds,
@@ -47,7 +59,19 @@ def connect_to(conf: GatewayConf, access_key: str, secret_key: str,
         's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
         config=botocore.config.Config(**options))
     client.meta.events.register('before-send.s3', _sending)
+    client.meta.events.register_first('before-send.s3.HeadBucket', _lost)
     return direct(client, conf, access_key, secret_key, connections)
+
+
+class Redirected(OSError):
+    """The server names another address, and no region to ask."""
+
+
+def _lost(**_: Any) -> None:
+    """boto3 asks for the region of a bucket after a redirect that names none,
+    and asks again after the redirect of that question, a thousand times. No
+    call of ours is HeadBucket."""
+    raise Redirected()
 
 
 def _sending(request: Any, **_: Any) -> None:

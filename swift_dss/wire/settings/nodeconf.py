@@ -14,6 +14,7 @@ from __future__ import annotations
 import configparser
 import dataclasses
 from typing import Any, Dict, Mapping, Type, TypeVar
+from urllib.parse import urlsplit
 
 from swift_dss.core.config import (
     Division, GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
@@ -92,6 +93,7 @@ def parse(text: str, source: str = 'dss.conf',
         plain, capacity=conf.capacity, engines=conf.engines, io=conf.io,
         tier=conf.tier, gateway=conf.gateway, prefetch=conf.prefetch)
     _check_order(conf.tier, source)
+    _check_url(conf.gateway.url, source)
     _check_bundles(conf.gateway, source)
     _check_prefetch(conf.prefetch, source)
     _check_run_dir(conf.run_dir, source)
@@ -205,6 +207,19 @@ def _check_run_dir(run_dir: str, source: str) -> None:
             '%s: [dss] run_dir: %r has more than %d bytes; the name of a '
             'socket in it would be longer than the system takes' % (
                 source, run_dir, RUN_DIR_BYTES))
+
+
+def _check_url(url: str, source: str) -> None:
+    try:
+        parts = urlsplit(url)
+        # Asking for the port is what judges it.
+        is_address = parts.scheme in ('http', 'https') and \
+            bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if url and not is_address:
+        raise BadConfig('%s: [gateway] url: %r is no address such as '
+                        'https://s3.example.com:443' % (source, url))
 
 
 def _check_prefetch(prefetch: PrefetchConf, source: str) -> None:
