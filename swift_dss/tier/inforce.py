@@ -48,6 +48,11 @@ def read_text(path: str) -> str:
     """:raises BadConfig: it cannot be read, or is no text"""
     try:
         with open(path, encoding='utf-8') as source:
-            return source.read()
-    except (OSError, UnicodeDecodeError) as err:
+            text = source.read()
+    except (OSError, ValueError) as err:  # also of a path that cannot be
         raise BadConfig('%s: %s' % (path, err)) from err
+    before, zero, _after = text.partition('\0')
+    if zero:
+        raise BadConfig('%s:%d: a byte of 0: this is no text' % (
+            path, before.count('\n') + 1))
+    return text

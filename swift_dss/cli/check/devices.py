@@ -10,9 +10,9 @@ from swift_dss.cli.check import trials
 from swift_dss.cli.check.findings import (
     Finding, Place, error, fine, refused, warning)
 from swift_dss.cli.check.node import Account, Node
-from swift_dss.cli.tier.init import require_apart
+from swift_dss.cli.tier.init import shared_with
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.core.errors import TierUnavailable
 from swift_dss.io.private import filesystem_of
 from swift_dss.tier.devices import Device, Devices
 
@@ -89,10 +89,10 @@ def hdd(device: Device, account: Optional[Account],
         yield refused(about, err, place, 'mount the HDD; if it is new, '
                       '"swift-dss tier init --device %s"' % device.name)
         return
-    try:
-        require_apart(path, device.path)
-    except BadConfig as err:
-        yield warning(about, str(err), place)
+    other = shared_with(path, device.path)
+    if other:
+        yield warning(about, 'it is on the file system of %s' % other, place,
+                      'mount the HDD')
     yield from owner(about, path, account)
     yield from can_all(about, path)
     if trials.is_rotating(device.path) and trials.is_rotating(path) is False:

@@ -111,6 +111,8 @@ def read(config: str, proxy_conf: str = '') -> Node:
     :param proxy_conf: of the proxy server; '' is that of ``swift_dir``
     """
     reader = _Reader()
+    config = os.path.abspath(config)
+    proxy_conf = proxy_conf and os.path.abspath(proxy_conf)
     is_storage = os.path.exists(config) or there(os.path.join(
         os.path.dirname(config), 'object-server.conf')) is not None
     conf = reader.read('config', 'dss.conf', Source(config).conf) \
@@ -220,8 +222,12 @@ class _Silent:
 def _account(reader: _Reader, server: Optional[Server]) -> Optional[Account]:
     """The user of the servers; a user who is not root checks for itself."""
     if os.geteuid():
-        own = pwd.getpwuid(os.geteuid())
-        return Account(own.pw_name, own.pw_uid, own.pw_gid)
+        uid = os.geteuid()
+        try:
+            name = pwd.getpwuid(uid).pw_name
+        except KeyError:  # as in containers
+            name = str(uid)
+        return Account(name, uid, os.getegid())
     if server is None:
         return None
     name = server.app.options.get('user', _USER)

@@ -5,7 +5,7 @@ The trial of rights writes, reads and removes one small key.
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, List, Optional, Tuple
+from typing import Callable, Iterator, List, Optional
 
 from swift_dss.cli.check.findings import (
     Finding, Place, error, fine, refused, warning)
@@ -37,10 +37,17 @@ _REMEDIES = (
     ('RequestTimeTooSkewed', 'url', "set this node's clock"),
     ('AuthorizationHeaderMalformed', 'region', 'write the region of the '
      'bucket'),
+    ('bucket name', 'bucket', 'write the name of the bucket alone'),
+    ('Redirected', 'url', 'S3 is at another address: write that one (often '
+     'https:// and not http://)'),
+    ('SSLError', 'ca_bundle', "the certificate is not of an authority of this "
+     "file (empty: the system's) or not for the host of url, or that port "
+     'speaks no TLS'),
     ('AccessDenied', 'secret_file', '"swift-dss gateway policy" prints the '
      'rights that the key needs'),
     (' 403', 'secret_file', 'the keys are wrong, or lack rights: "swift-dss '
-     'gateway policy" prints them'))
+     'gateway policy" prints them'),
+    (' 401', 'secret_file', 'the keys are wrong'))
 _UNREACHED = 'is the address right, and does a firewall let this node ' \
     'through?'
 
@@ -59,15 +66,17 @@ def judge(node: Node, connect: Optional[Connect] = None
         return
     try:
         require_bucket(conf.gateway)
+    except BadConfig as err:
+        yield refused('S3', err, Place(node.config, '[gateway] bucket'),
+                      'write the name of the bucket')
+        return
+    try:
         clock = TrustedClock()
         client = S3Client(conf.gateway, Breaker(), 2, connect=connect,
                           clock=clock)
         client.check_secret()
-    except BadConfig as err:
-        if 'bucket' in str(err):
-            yield refused('S3', err, Place(node.config, '[gateway] bucket'),
-                          'write the name of the bucket')
-        return  # the group "secrets" has said the rest
+    except BadConfig:
+        return  # the group "secrets" has said it
     yield from ask(client, clock, node, conf.gateway)
 
 
@@ -152,24 +161,32 @@ def owner(client: S3Client, node: Node,
 
 def rights(client: S3Client, gate: GatewayConf,
            path: str) -> Iterator[Finding]:
-    """Write, read, remove, and begin an upload in parts."""
+    """Write, read, begin an upload in parts, and remove."""
     key = gate.prefix + CHECK_KEY
+
+    def tried(action: str, step: Callable[[], object]) -> List[Finding]:
+        try:
+            step()
+        except S3Missing:
+            pass  # another node's check has removed it
+        except DssError as err:
+            return [answer(err, action + ' a key', gate, path)]
+        return []
 
     def parts() -> None:
         client.abort(key, client.begin_multipart(key, {}))
 
-    steps: List[Tuple[str, Callable[[], object]]] = [
-        ('write', lambda: client.put(
-            key, _BYTES, digests.md5(_BYTES).digest())),
-        ('read', lambda: client.get_small(key, len(_BYTES))),
-        ('upload in parts', parts),
-        ('delete', lambda: client.delete(key))]
-    for action, step in steps:
-        try:
-            step()
-        except S3Missing:
-            continue  # another node's check has removed it
-        except DssError as err:
-            yield answer(err, action + ' a key', gate, path)
-            return
-    yield fine('S3', 'the key may write, read and delete')
+    try:
+        wrong = tried('write', lambda: client.put(
+            key, _BYTES, digests.md5(_BYTES).digest()))
+        is_written = not wrong
+        if is_written:
+            wrong += tried('read', lambda: client.get_small(key, len(_BYTES)))
+            wrong += tried('upload in parts', parts)
+    finally:
+        # Whatever was refused, and also after Ctrl-C.
+        left = tried('delete', lambda: client.delete(key))
+    if is_written:
+        wrong += [finding._replace(text='%s (%s/%s stays)' % (
+            finding.text, gate.bucket, key)) for finding in left]
+    yield from wrong or [fine('S3', 'the key may write, read and delete')]

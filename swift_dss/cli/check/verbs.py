@@ -103,9 +103,10 @@ def judged(node: Node, wanted: List[str]) -> Iterator[Tuple[str, Finding]]:
         try:
             for finding in GROUPS[group][0](node):
                 yield group, finding
-        except (DssError, OSError) as err:
-            yield group, error(group, 'cannot be looked at: %s' % err,
-                               instead='run this as root')
+        except (DssError, OSError, ValueError) as err:
+            yield group, error(
+                group, 'cannot be looked at: %s' % err, instead='run this as '
+                'root' if isinstance(err, PermissionError) else '')
 
 
 def shown(findings: List[Tuple[str, Finding]], verbose: bool,

@@ -63,16 +63,20 @@ def devices_of(args: argparse.Namespace, conf: NodeConf) -> List[str]:
 
 
 def require_apart(path: str, device_path: str) -> None:
-    """Judges a folder that does not exist yet by the one above it.
+    """:raises BadConfig: the HDD seems not to be mounted"""
+    other = shared_with(path, device_path)
+    if other:
+        raise BadConfig(
+            '%s is on the file system of %s: mount the HDD first, or '
+            'say --force' % (path, other))
 
-    :raises BadConfig: the HDD seems not to be mounted
-    """
+
+def shared_with(path: str, device_path: str) -> str:
+    """The place on whose file system a capacity folder is and should not be,
+    or ''. Judges a folder that does not exist yet by the one above it."""
     there = path
     while not os.path.exists(there) and there != os.path.dirname(there):
         there = os.path.dirname(there)
     number = os.stat(there).st_dev
-    for other in ('/', device_path):
-        if os.stat(other).st_dev == number:
-            raise BadConfig(
-                '%s is on the file system of %s: mount the HDD first, or '
-                'say --force' % (path, other))
+    return next((other for other in ('/', device_path)
+                 if os.stat(other).st_dev == number), '')

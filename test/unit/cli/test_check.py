@@ -21,10 +21,11 @@ from botocore.exceptions import ClientError
 from support.edges.memory_s3 import MemoryS3
 
 from swift_dss.aio import configs, layout, rings, tables
-from swift_dss.cli.check import clock, devices, kernel, trials, verbs
+from swift_dss.cli.check import clock, devices, kernel, s3, trials, verbs
 from swift_dss.cli.check.findings import Place, refused
 from swift_dss.cli.check.node import read
 from swift_dss.cli.main import main
+from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.gateway.form.cluster import hash_path_ends
 from swift_dss.gateway.link import client as link
@@ -194,15 +195,20 @@ def other_ring(node):
     rings.write(node.conf.etc, 'object', 3, 6200, node.conf.device_names)
 
 
-def ring_of_others(node):
+def rings_of_others(node):
+    for name in ('object', 'object-1', 'object-2'):
+        ring_of_others(node, name)
+
+
+def ring_of_others(node, name):
     from swift.common.ring.builder import RingBuilder
     builder = RingBuilder(4, 1, 0)
     builder.add_dev({
-        'region': 1, 'zone': 1, 'weight': 100, 'ip': '192.0.2.7',
-        'port': 6200, 'device': 'd1', 'replication_ip': '192.0.2.7',
+        'region': 1, 'zone': 1, 'weight': 100, 'ip': '203.0.113.7',
+        'port': 6200, 'device': 'd1', 'replication_ip': '203.0.113.7',
         'replication_port': 6200, 'meta': ''})
     builder.rebalance(seed=1)
-    builder.get_ring().save(node.conf.path('etc', 'object.ring.gz'))
+    builder.get_ring().save(node.conf.path('etc', name + '.ring.gz'))
 
 
 def exchanged_marks(node):
@@ -250,6 +256,10 @@ MISTAKES = [
     ('a class is pinned that is not there', text(
         DSS, '[tier]', '[tier]\npin_share = 0.1\npin_classes = golden'),
      'error', 'config', DSS, '[tier] pin_classes', "'golden'"),
+    ('the address of S3 is none', text(DSS, 'url = https://', 'url = '),
+     'error', 'config', DSS, '[gateway] url', 'https://s3.example.com'),
+    ('a byte of 0 is in a file', added(CLASSES, '# \0'),
+     'error', 'config', CLASSES, '', 'a byte of 0'),
     ('the class table is missing', gone('etc/dss-classes.conf'),
      'error', 'config', CLASSES, '', 'No such file'),
     ('two classes have one rank', text(CLASSES, 'rank = 600', 'rank = 700'),
@@ -358,7 +368,7 @@ MISTAKES = [
 
     ('a ring is missing', gone('etc/object-1.ring.gz'),
      'error', 'ring', 'etc', '', 'object-1.ring.gz cannot be read'),
-    ('the ring has addresses of others', ring_of_others,
+    ('the rings have addresses of others', rings_of_others,
      'error', 'ring', 'object.ring.gz', '', 'no device is at an address'),
     ('the ring has another port', other_ring,
      'error', 'ring', OBJECT, '[DEFAULT] bind_port', 'port 6200'),
@@ -448,6 +458,9 @@ MISTAKES = [
      'error', 's3', DSS, '[gateway] secret_file', 'cannot write a key'),
     ('the bucket keeps old versions', says(versioning='Enabled'),
      'warning', 's3', '', '', 'gateway gc --versions'),
+    ('the key may not begin an upload in parts', says(
+        refusals={'create_multipart_upload': (403, 'AccessDenied')}),
+     'error', 's3', DSS, '[gateway] secret_file', 'cannot upload in parts'),
     ("the prefix is another cluster's", foreign,
      'error', 's3', DSS, '[gateway] prefix', 'belongs to cluster ffff'),
     ("the clock is ahead of S3's", says(ahead_seconds=120.0),
@@ -541,6 +554,82 @@ def test_nothing_stays_of_the_trials(node, capsys):
     assert sorted(str(path) for path in node.root.rglob('*')) == before
     assert node.bucket.listed_keys() == [] and not [
         key for key in node.bucket.keys if key.endswith('.dss-check')]
+
+
+@pytest.mark.parametrize('refused_call', [
+    'create_multipart_upload', 'abort_multipart_upload', 'head_object'])
+def test_no_key_stays_after_a_refusal(node, capsys, refused_call):
+    node.bucket.refusals = {refused_call: (403, 'AccessDenied')}
+    node.check(capsys, '--only', 's3')
+    assert not [key for key in node.bucket.keys if key.endswith('.dss-check')]
+
+
+def test_no_key_stays_after_an_interruption(node, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(node.bucket, 'create_multipart_upload', interrupted,
+                        raising=False)
+    assert main(['check', '--config', node.conf.path('etc', DSS),
+                 '--only', 's3']) == 130
+    assert not [key for key in node.bucket.keys if key.endswith('.dss-check')]
+
+
+def test_a_key_that_stays_is_told(node, capsys):
+    node.bucket.refusals = {'delete_object': (403, 'AccessDenied')}
+    _code, report = node.check(capsys, '--only', 's3')
+    assert 'swift-dss/.dss-check stays' in report['findings'][-1]['text']
+
+
+@pytest.mark.parametrize('said, option', [
+    ('list_objects_v2: SSLError', 'ca_bundle'),
+    ('list_objects_v2: Redirected', 'url'),
+    ('list_objects_v2: 401 401', 'secret_file'),
+    ('[gateway] bucket, region or url: Invalid bucket name "a/b"', 'bucket')])
+def test_the_option_at_fault_is_named_by_what_s3_says(said, option):
+    found = s3.answer(BadConfig(said), 'list the bucket', GatewayConf(), 'x')
+    assert found.place.option == '[gateway] ' + option
+    assert found.instead
+
+
+def test_a_secret_with_bucket_in_its_name_is_no_missing_bucket(node, capsys):
+    node.edit('etc/' + DSS, '/s3-secret', '/bucket-secret')
+    _code, report = node.check(capsys, '--only', 's3')
+    assert report['findings'] == []
+
+
+def test_devices_of_other_servers_and_policies_are_in_a_ring(node, capsys):
+    for name, device in (('container', 'd8'), ('object-2', 'd9')):
+        os.mkdir(node.conf.path('devices', device))
+        rings.write(node.conf.etc, name, 1, 6201, [device])
+    assert node.check(capsys, '--only', 'ring')[0] == 0
+
+
+def test_a_policy_may_be_other_nodes(node, capsys):
+    ring_of_others(node, 'object-1')
+    assert node.check(capsys, '--only', 'ring')[0] == 0
+
+
+@pytest.mark.parametrize('file, option', [
+    (DSS, 'devices = '), (DSS, 'secret_file = '), (PROXY, 'class_table = '),
+    (PROXY, 'rules_file = '), (PROXY, 'run_dir = '), (OBJECT, 'devices = ')])
+def test_a_path_that_cannot_be_is_no_traceback(node, capsys, file, option):
+    node.edit('etc/' + file, '\n' + option, '\n%sx\0' % option)
+    assert node.check(capsys)[0] in (1, 78)
+
+
+def test_a_user_without_a_name_checks_as_others_do(node, capsys, monkeypatch):
+    monkeypatch.setattr(os, 'geteuid', lambda: 54321)
+    _code, report = node.check(capsys, '--only', 'folders')
+    assert 'runs as 54321' in json.dumps(report)
+
+
+def test_paths_are_whole_whatever_the_working_folder(
+        node, capsys, monkeypatch):
+    monkeypatch.chdir(node.conf.etc)
+    node.edit('etc/' + OBJECT, 'dss_conf', '# dss_conf')
+    assert main(['check', '--config', DSS, '--only', 'object']) == 78
+    assert 'dss_conf = %s/dss.conf' % node.conf.etc in capsys.readouterr().out
 
 
 def test_a_foreign_prefix_is_not_written_to(node, capsys):
