@@ -61,19 +61,7 @@ def parse(text: str, source: str = 'dss.conf',
         override the text
     :raises BadConfig: names the section, the option and the reason
     """
-    parser = configparser.ConfigParser(
-        interpolation=None, default_section='DEFAULT', strict=True)
-    parser.optionxform = str  # type: ignore[assignment]  # device names
-    try:
-        parser.read_string(text, source)
-    except configparser.Error as err:
-        raise BadConfig('%s: %s' % (source, err)) from err
-    known = {'dss', 'capacity', 'engine', 'io', 'tier', 'gateway',
-             'prefetch'}
-    for section in parser.sections():
-        if section not in known:
-            raise BadConfig('%s: unknown section [%s]; there are %s' % (
-                source, section, ', '.join(sorted(known))))
+    parser = _sections(text, source)
 
     def options(section: str) -> Dict[str, str]:
         options = dict(parser.items(section)) if section in parser else {}
@@ -98,6 +86,27 @@ def parse(text: str, source: str = 'dss.conf',
     _check_prefetch(conf.prefetch, source)
     _check_run_dir(conf.run_dir, source)
     return conf
+
+
+def _sections(text: str, source: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(
+        interpolation=None, default_section='DEFAULT', strict=True)
+    parser.optionxform = str  # type: ignore[assignment]  # device names
+    try:
+        parser.read_string(text, source)
+    except configparser.Error as err:
+        raise BadConfig('%s: %s' % (source, err)) from err
+    for option in parser.defaults():
+        # It would be one of every section, or of none if there is none.
+        raise BadConfig('%s: [DEFAULT] %s: this file has no [DEFAULT]; write '
+                        'the option in its section' % (source, option))
+    known = {'dss', 'capacity', 'engine', 'io', 'tier', 'gateway',
+             'prefetch'}
+    for section in parser.sections():
+        if section not in known:
+            raise BadConfig('%s: unknown section [%s]; there are %s' % (
+                source, section, ', '.join(sorted(known))))
+    return parser
 
 
 def capacity_path(conf: NodeConf, device: str) -> str:

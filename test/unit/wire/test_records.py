@@ -251,6 +251,9 @@ def test_node_options_units_and_devices():
 
 
 @pytest.mark.parametrize('text, said', [
+    ('[DEFAULT]\nlog_level = DEBUG\n',
+     r'\[DEFAULT\] log_level: .* in its section'),
+    ('[gateway]\nurl = s3.example.com\n', r'\[gateway\] url: .*https://s3'),
     ('[disks]\n', r'unknown section \[disks\]'),
     ('[io]\ncarier = null\n', r'\[io\] carier: no such option'),
     ('[io]\n__class__ = x\n', r'\[io\] __class__: no such option'),
