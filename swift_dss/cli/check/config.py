@@ -41,6 +41,15 @@ def together(conf: NodeConf, table: ClassTable,
         pins.rule_of(conf.tier, table)
     except BadConfig as err:
         yield refused('pins', BadConfig('%s: %s' % (path, err)))
+    has_block = 'block' in (conf.tier.engine, *conf.engines.values())
+    if conf.io.stage_cold_copies and not (has_block and table.cold_class):
+        yield warning(
+            'cold copies', 'each class of the table is pinned, or has '
+            '"allocate = never", direct or no_allocate, so it does nothing'
+            if has_block else
+            'no device has engine block, so it does nothing',
+            Place(path, '[io] stage_cold_copies', 'true'),
+            'write "stage_cold_copies = false"')
     for spec in table.specs.values():
         where = '[class:%d]' % spec.class_id
         if spec.remote in (RemoteMode.ONLY, RemoteMode.THROUGH) and \
@@ -52,7 +61,7 @@ def together(conf: NodeConf, table: ClassTable,
                 'turn it on ([gateway] enabled of dss.conf), or write '
                 '"remote = never"')
         if spec.allocate is Allocate.NEVER and not conf.capacity and \
-                'block' not in (conf.tier.engine, *conf.engines.values()):
+                not has_block:
             yield warning(
                 'class table', 'no device has an HDD, so the bytes go to '
                 'the SSD', Place(conf.class_table, where + ' allocate',

@@ -273,6 +273,9 @@ MISTAKES = [
         text(DSS, 'enabled = true', 'enabled = false'),
         text(CLASSES, 'rank = 100\n', 'rank = 100\nremote = only\n')),
      'warning', 'config', CLASSES, '[class:17] remote', 'remote = never'),
+    ('cold copies are staged, and no device is of the kernel', text(
+        DSS, '[tier]', '[io]\nstage_cold_copies = true\n[tier]'),
+     'warning', 'config', DSS, '[io] stage_cold_copies', 'engine block'),
     ('the rounds of garbage are too far apart', text(
         DSS, '[gateway]', '[gateway]\ngc_interval_seconds = 700000'),
      'warning', 'config', DSS, '[gateway] gc_interval_seconds',
