@@ -12,12 +12,14 @@ from swift.common.utils import dump_recon_cache
 from swift_dss.block import control_status
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
+from swift_dss.core.limits import UNCLASSIFIED
 from swift_dss.gateway.link.throughput import DIRECTIONS
 from swift_dss.tier import admitted, space
 from swift_dss.tier.doors.history import History
 from swift_dss.tier.keep.keeper import Keeper
 from swift_dss.tier.metrics import Metrics, Sample
 from swift_dss.tier.node import Node
+from swift_dss.wire.pressure import ANSWERS
 
 _BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects',
           'cold')
@@ -99,7 +101,7 @@ def publish(status: Dict[str, Any], sinks: Sinks) -> None:
         if into.get('bytes'):
             samples.append(('tier.hit_ratio', {'class': into['name']},
                             into['hit_bytes'] / into['bytes']))
-    samples += _of_gateway(status, table)
+    samples += of_gateway(status, table)
     sinks.history.add(time.time(), status)
     sinks.metrics.label(samples)
     sinks.metrics.gauge('tier.event_backlog', status['event_backlog'])
@@ -107,7 +109,7 @@ def publish(status: Dict[str, Any], sinks: Sinks) -> None:
     _recon(status, sinks)
 
 
-def _of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
+def of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
     """The gateway's figures for the dashboard and the alert rules."""
     if status['gateway'] is None:
         return []
@@ -137,13 +139,22 @@ def _of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
     samples.append(('gateway.cost_dollars', {}, link['cost_dollars']))
     samples.append(('gateway.oldest_upload_seconds', {},
                     status['gateway']['oldest_upload_seconds'] or 0.0))
-    for class_id, counts in status['admissions'].items():
-        samples += [('gateway.admissions', {
-            'class': table.name_of(int(class_id)), 'answer': answer},
-            number) for answer, number in counts.items()]
+    samples += _admissions({int(class_id): counts for class_id, counts
+                            in status['admissions'].items()}, table)
     samples.append(('tier.space_warnings', {},
                     float(len(status['space']['warnings']))))
     return samples
+
+
+def _admissions(told: Dict[int, Dict[str, int]],
+                table: ClassTable) -> List[Sample]:
+    """All answers for all classes: an alert does not see the first event of
+    a series that begins with it."""
+    classes = sorted({UNCLASSIFIED, *table.specs, *told})
+    return [('gateway.admissions', {
+        'class': table.name_of(class_id), 'answer': answer},
+        float(told.get(class_id, {}).get(answer, 0)))
+        for class_id in classes for answer in ANSWERS]
 
 
 def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:

@@ -13,8 +13,10 @@ import subprocess
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.config import NodeConf
-from swift_dss.tier import families
+from swift_dss.gateway.link.throughput import DIRECTIONS
+from swift_dss.tier import families, report
 from swift_dss.tier.metrics import Metrics
 
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
@@ -142,3 +144,20 @@ def test_the_page_of_the_manual_has_their_names():
         if name != 'gateway.link_bytes':
             assert name + '_total' in manual, name
     assert os.path.exists(RULES)
+
+
+def test_refusals_of_each_class_are_there_before_the_first():
+    status = {
+        'gateway': {'oldest_upload_seconds': None}, 'devices': [],
+        'link': dict(
+            {direction: {'bytes': 0, 'measured': 0, 'predicted': 0,
+                         'mape': None} for direction in DIRECTIONS},
+            operations={}, cost_dollars=0),
+        'admissions': {'7': {'accept': 2}}, 'space': {'warnings': []}}
+    table = ClassTable({3: ClassSpec(3, 'gold', rank=9)})
+    shown = {(labels['class'], labels['answer']): number
+             for name, labels, number in report.of_gateway(status, table)
+             if name == 'gateway.admissions'}
+    assert shown[('gold', 'retry')] == shown[('gold', 'full')] == 0
+    assert shown[(table.name_of(7), 'accept')] == 2
+    assert shown[(table.name_of(0), 'retry')] == 0
