@@ -120,9 +120,16 @@ def same_tables(node: Node, conf: NodeConf) -> Iterator[Finding]:
             'class table', 'the proxy has none, so classes have ids and no '
             'names', place, 'write "class_table = %s"' % conf.class_table)
         return
+    if path == conf.class_table:
+        return
     try:
-        differ = path != conf.class_table and \
-            read_text(path) != read_text(conf.class_table)
+        text = read_text(path)
+    except BadConfig as err:
+        yield refused('class table', err, place, 'write "class_table = %s"'
+                      % conf.class_table)
+        return
+    try:
+        differ = text != read_text(conf.class_table)
     except BadConfig:
         return  # said before
     if differ:

@@ -280,6 +280,10 @@ MISTAKES = [
         DSS, '[gateway]', '[gateway]\ngc_interval_seconds = 700000'),
      'warning', 'config', DSS, '[gateway] gc_interval_seconds',
      'less than reclaim_age_seconds'),
+    ("the proxy's class table is missing", text(
+        PROXY, 'etc/dss-classes.conf', 'etc/nowhere.conf'),
+     'error', 'config', PROXY, '[filter:dss] class_table',
+     'No such file'),
     ('the proxy has another class table', another_table,
      'error', 'config', PROXY, '[filter:dss] class_table',
      'it differs from'),
@@ -593,6 +597,13 @@ def test_the_option_at_fault_is_named_by_what_s3_says(said, option):
     found = s3.answer(BadConfig(said), 'list the bucket', GatewayConf(), 'x')
     assert found.place.option == '[gateway] ' + option
     assert found.instead
+
+
+def test_a_group_is_not_fine_where_dss_conf_is_wrong(node, capsys):
+    node.edit('etc/' + DSS, '[tier]', '[tiers]')
+    code, report = node.check(capsys, '--only', 'devices')
+    assert code == 78
+    assert 'unknown section [tiers]' in report['findings'][0]['text']
 
 
 def test_a_secret_with_bucket_in_its_name_is_no_missing_bucket(node, capsys):
