@@ -11,6 +11,8 @@ from swift_dss.cli.progress import bytes_text
 
 #: Seconds between two drawings of the same line.
 _EVERY_SECONDS = 0.2
+#: Before this a pace is a guess.
+_PACE_SECONDS = 1.0
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -58,6 +60,14 @@ def seconds(count: Optional[float]) -> str:
     return '%dh%02dm' % divmod(minutes, 60)
 
 
+def _pace(done: int, total: int, passed_seconds: float) -> str:
+    """How fast, and how long it will still take."""
+    if not 0 < done < total or passed_seconds < _PACE_SECONDS:
+        return ''
+    rate = done / passed_seconds
+    return ', %.3g a second, %s left,' % (rate, seconds((total - done) / rate))
+
+
 class Progress:
     """One line on stderr that is drawn over; a context manager.
 
@@ -77,8 +87,9 @@ class Progress:
             self._in_place or lines_seconds is not None)
         self._every_seconds = _EVERY_SECONDS if self._in_place else \
             lines_seconds or 0.0
+        self._began = time.monotonic()
         self._next = 0.0 if self._in_place else \
-            time.monotonic() + self._every_seconds
+            self._began + self._every_seconds
         self._drawn = False
 
     def show(self, done: int, total: Optional[int] = None,
@@ -88,7 +99,8 @@ class Progress:
         if not self._wanted or (now < self._next and done != total):
             return
         self._next = now + self._every_seconds
-        of = '' if total is None else ' of %d' % total
+        of = '' if total is None else ' of %d%s' % (
+            total, _pace(done, total, now - self._began))
         self._stream.write(('\r%s %d%s %s\x1b[K' if self._in_place else
                             '%s %d%s %s\n')
                            % (self._label, done, of, where))

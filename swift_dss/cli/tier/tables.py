@@ -233,3 +233,18 @@ def inits(folders: List[Dict[str, str]]) -> str:
     return table(('DEVICE', 'FOLDER', 'IDENTITY'), [
         (folder['device'], folder['folder'], folder['identity'])
         for folder in folders])
+
+
+def moves(verb: str, answer: Dict[str, Any], took_seconds: float) -> str:
+    """What a verb on many did, in a line."""
+    count = answer['moved']
+    text = '%s: %d version%s, %s' % (
+        'would ' + verb if answer['dry_run'] else verb, count,
+        '' if count == 1 else 's', size(answer['moved_bytes']))
+    if answer['failures']:
+        text += '; %d not' % answer['failures']
+    if not answer['dry_run']:
+        text += '; %s' % seconds(took_seconds)
+        if took_seconds >= 1:
+            text += ', %.3g a second' % (count / took_seconds)
+    return text

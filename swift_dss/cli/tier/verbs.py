@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import time
 from typing import Any, Callable, Dict, List
 
 from swift_dss.cli.ask import (
@@ -22,6 +23,7 @@ HELP = 'show where objects lie, and move them'
 _TIERS = ('ssd', 'hdd', 'remote')
 
 
+# long: one verb after the other.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of every verb."""
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
@@ -48,6 +50,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         verb.add_argument('object', nargs='?', metavar='OBJECT',
                           help='/account/container/object, or its hash')
         _add_filters(verb)
+        verb.add_argument('--dry-run', action='store_true',
+                          help='say what it would be, and do nothing')
+        verb.add_argument('-v', '--verbose', action='store_true',
+                          help='list the first thousand versions too')
         if name == 'demote':
             verb.add_argument('--to', choices=('hdd', 'remote'),
                               default='hdd', help='(%(default)s)')
@@ -110,7 +116,8 @@ def _ls(args: argparse.Namespace, conf: NodeConf) -> int:
 
 
 def _move(args: argparse.Namespace, conf: NodeConf) -> int:
-    request = dict(_filters(args), verb=args.verb)
+    request = dict(_filters(args), verb=args.verb, dry_run=args.dry_run)
+    began = time.monotonic()
     if args.object:
         request['object'] = args.object
     if args.verb == 'demote':
@@ -120,11 +127,11 @@ def _move(args: argparse.Namespace, conf: NodeConf) -> int:
             said['done'], said['of']))
     if args.json:
         print(json_text(answer))
-    elif answer['rows']:
-        print(tables.listing(answer['rows']))
-        more = answer.get('moved', 0) - len(answer['rows'])
-        if more > 0:
-            print('and %d more' % more)
+    else:
+        # A named object has a few versions at most.
+        if answer['rows'] and (args.verbose or args.object):
+            print(tables.listing(answer['rows']))
+        print(tables.moves(args.verb, answer, time.monotonic() - began))
     for text in answer['failed']:
         print('swift-dss tier %s: %s' % (args.verb, text), file=sys.stderr)
     return 1 if answer['failed'] else 0

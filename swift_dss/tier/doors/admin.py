@@ -134,48 +134,62 @@ class AdminServer(AdminDoor):
         if tier not in ('hdd', 'remote'):
             raise BadConfig('%r is neither hdd nor remote' % tier)
 
+        def lacks_copy(row: VersionRow) -> None:
+            # An object without bytes has none here nor there.
+            if tier == 'remote' and row.size and not row.on_remote:
+                raise TierUnavailable('%s has no verified copy in S3 yet' % (
+                    row.name or row.version.key))
+
         def demote(row: VersionRow) -> None:
             local = self._node.local
             if tier == 'hdd':
                 local.demote(row.version, row.partition)
                 return
             if not row.size:
-                return  # it has no bytes, neither here nor there
-            if not row.on_remote:
-                raise TierUnavailable('%s has no verified copy in S3 yet' % (
-                    row.name or row.version.key))
+                return
             local.demote(row.version, row.partition, to_hdd=False)
             if local.devices.get(row.version.device).capacity.configured:
                 local.drop_capacity(row.version, row.partition)
 
-        return self._move(request, progress, demote)
+        return self._move(request, progress, demote, lacks_copy)
 
     def _move(self, request: Dict[str, Any], progress: Progress,
-              carry_out: Callable[[VersionRow], None]) -> Any:
-        """Page by page: a filter may name every version of the node."""
+              carry_out: Callable[[VersionRow], None],
+              refuse: Callable[[VersionRow], None] = lambda row: None) -> Any:
+        """Page by page: a filter may name every version of the node.
+
+        :param refuse: raises for what cannot be done; a dry run asks no
+            more than this
+        """
         node = self._node
+        dry_run = bool(request.get('dry_run'))
         moved: List[Dict[str, Any]] = []
         failed = Told()
-        done = 0
+        done = moved_bytes = 0
         total, pages = self._wanted(request, _LISTING_PAGE)
         for page in pages:
             for row in page:
                 done += 1
                 try:
-                    carry_out(row)
+                    refuse(row)
+                    if not dry_run:
+                        carry_out(row)
                 except DssError as err:
                     failed.say('%s on %s: %s' % (
                         row.name or row.version.key, row.version.device,
                         err))
                 else:
+                    moved_bytes += row.size
                     if len(moved) < MOST_TOLD:
                         moved.append(described(
                             node.index.get(row.version) or row,
                             node.in_force.table))
                 progress({'done': done, 'of': max(done, total)})
-        node.keepers.kick()
+        if not dry_run:
+            node.keepers.kick()
         return {'rows': moved, 'moved': done - failed.count,
-                'failed': failed.lines()}
+                'moved_bytes': moved_bytes, 'failures': failed.count,
+                'failed': failed.lines(), 'dry_run': dry_run}
 
     def _wanted(self, request: Dict[str, Any], limit: int
                 ) -> Tuple[int, Iterator[List[VersionRow]]]:

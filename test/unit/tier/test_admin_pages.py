@@ -11,6 +11,7 @@ from swift_dss.core.errors import TierUnavailable
 from swift_dss.core.version import VersionId
 from swift_dss.tier.doors.admin import AdminServer
 from swift_dss.tier.index.rows import SpanRow, VersionRow
+from swift_dss.tier.walk.drain import Drainer
 
 ROWS = 20000
 
@@ -120,3 +121,38 @@ def test_an_object_without_bytes_has_none_to_wait_for(tmp_path):
     assert answer['moved'] == 1
     assert list(answer['failed']) == [
         '/a/c/o100 on sda: /a/c/o100 has no verified copy in S3 yet']
+
+
+@pytest.mark.parametrize('verb', ['demote', 'promote', 'pin', 'unpin'])
+def test_a_dry_run_counts_and_touches_nothing(admin, rig, monkeypatch,
+                                               verb):
+    def touched(*_named, **_options):
+        raise AssertionError('a dry run did something')
+
+    for name in ('pin', 'demote'):
+        monkeypatch.setattr(rig.local, name, touched)
+    monkeypatch.setattr(Drainer, 'promote', touched)
+    monkeypatch.setattr(FakeNode, 'kick', touched)
+    last = {}
+    try:
+        answer = admin.answer({'verb': verb, 'device': 'sda',
+                               'dry_run': True}, last.update)
+        assert answer['dry_run'] and not answer['failed']
+        assert (answer['moved'], answer['moved_bytes'], answer['failures']
+                ) == (ROWS, 100 * ROWS, 0)
+        assert last == {'done': ROWS, 'of': ROWS}
+    finally:
+        monkeypatch.undo()
+
+
+def test_a_dry_run_names_what_cannot_be_done(tmp_path):
+    rig = Rig(tmp_path)
+    rig.index.add([VersionRow(
+        VersionId('sda', 0, '%032x' % 1, '1700000000.00000'), '7', 100,
+        '/a/c/o', 1.0, spans=[SpanRow(0, 100, 100)])])
+    answer = AdminServer('/nowhere', FakeNode(rig), None).answer(
+        {'verb': 'demote', 'to': 'remote', 'device': 'sda',
+         'dry_run': True}, lambda said: None)
+    rig.close()
+    assert (answer['moved'], answer['failures']) == (0, 1)
+    assert 'no verified copy in S3' in answer['failed'][0]
