@@ -35,8 +35,10 @@ function swift_dss_pipeline {
     echo "${found# }"
 }
 
+# DevStack gives pip the constraints of its own release, the same for all that
+# it installs; ours beside them could not both be met.
 function install_swift_dss {
-    pip_install -c "$SWIFT_DSS_DIR/constraints.txt" "$SWIFT_DSS_DIR"
+    pip_install "$SWIFT_DSS_DIR"
 }
 
 function configure_swift_dss_proxy {
