@@ -53,7 +53,9 @@ def bodies(made) -> Dict[str, bytes]:
         written[name] = pattern(SIZE, name)
         assert client.put(name, written[name], {
             'X-DSS-Object-Class': 'gold'}).status == 201
-    settle(made)
+        # Before cold copies are on the HDD too they cannot leave, and uploads
+        # that find the SSD full go to the HDD.
+        settle(made, by_rank(made, name))
     return written
 
 
