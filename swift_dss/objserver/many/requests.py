@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Callable, List
 
-from swift.common.swob import Request, Response, WsgiBytesIO
+from swift.common.swob import (
+    HTTPException, Request, Response, WsgiBytesIO)
 from swift.common.utils import close_if_possible
 
-from swift_dss.core.errors import DamagedRecord
-from swift_dss.core.limits import MAX_QUESTION_BYTES
 from swift_dss.io import waiting
+from swift_dss.objserver.many.asked import question_of
 from swift_dss.objserver.many.rows import Rows
 from swift_dss.wire.large import many
 
@@ -35,16 +35,10 @@ def answer(env: Any, start_response: Any, rows: Rows,
     :param app: the object server, for one request
     """
     request = Request(env)
-    if request.method != 'POST':
-        return Response(status=405, request=request)(env, start_response)
-    if not 0 < (request.content_length or 0) <= MAX_QUESTION_BYTES:
-        return Response(status=413, request=request)(env, start_response)
     try:
-        asked = many.decode_question(
-            env['wsgi.input'].read(request.content_length))
-    except DamagedRecord as err:
-        return Response(status=400, body=str(err).encode(
-            'utf-8', 'replace'), request=request)(env, start_response)
+        asked = question_of(request, many.decode_question)
+    except HTTPException as refusal:
+        return refusal(env, start_response)
     try:
         said = [_said(env, number, question, app)
                 for number, question in enumerate(asked)]

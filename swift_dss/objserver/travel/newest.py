@@ -18,14 +18,14 @@ from typing import (
 from swift.common.constraints import check_drive
 from swift.common.exceptions import DiskFileError, ReplicationException
 from swift.common.storage_policy import POLICIES
-from swift.common.swob import Request, Response
+from swift.common.swob import HTTPException, Request, Response
 from swift.common.utils import config_true_value
 
 from swift_dss.core.errors import DamagedRecord, DssError
-from swift_dss.core.limits import MAX_QUESTION_BYTES
 from swift_dss.io import waiting
 from swift_dss.io.newest import newest_file, newest_record
 from swift_dss.io.quarantine import Quarantine
+from swift_dss.objserver.many.asked import question_of
 from swift_dss.objserver.settings import count
 from swift_dss.wire import layout
 from swift_dss.wire import newest as wire
@@ -53,16 +53,10 @@ class Newest:
 
     def __call__(self, env: Any, start_response: Any) -> Any:
         request = Request(env)
-        if request.method != 'POST':
-            return Response(status=405, request=request)(env, start_response)
-        if not 0 < (request.content_length or 0) <= MAX_QUESTION_BYTES:
-            return Response(status=413, request=request)(env, start_response)
         try:
-            question = wire.decode_question(
-                env['wsgi.input'].read(request.content_length))
-        except DamagedRecord as err:
-            return Response(status=400, body=str(err).encode(
-                'utf-8', 'replace'), request=request)(env, start_response)
+            question = question_of(request, wire.decode_question)
+        except HTTPException as refusal:
+            return refusal(env, start_response)
         said = self._said(question.asked, question.records)
         return Response(
             app_iter=self._proving(question.asked[0], said)

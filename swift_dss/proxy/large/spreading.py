@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import (
-    Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple,
+    Any, Callable, Dict, Iterable, List, Mapping, NamedTuple,
     Optional, Sequence, Set, TypeVar)
 
 from swift_dss.core.classes import ClassTable
@@ -111,7 +110,9 @@ class Spreader:
                 self._count('large.segments')
             maps[path] = (change or segment).class_map
 
-        for paths in _parts(claimed, _AT_ONCE):
+        ahead = list(claimed)
+        for start in range(0, len(ahead), _AT_ONCE):
+            paths = ahead[start:start + _AT_ONCE]
             segments = self._segments.look_many(env, paths)
             lives()
             maps.update(self._give_many(env, segments, {
@@ -206,12 +207,3 @@ def each(call: Callable[[_Item], None], items: Sequence[_Item],
     workers: Iterable[int] = range(min(most, len(items)))
     for _result in waiting.together(work, workers):
         pass
-
-
-def _parts(items: Iterable[_Item], size: int) -> Iterator[List[_Item]]:
-    todo = iter(items)
-    while True:
-        part = list(itertools.islice(todo, size))
-        if not part:
-            return
-        yield part

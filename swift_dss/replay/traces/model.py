@@ -15,6 +15,9 @@ from swift_dss.core.errors import BadConfig, DssError
 
 #: Of a volume of a trace; the ends of requests stay far below 64 bits.
 MAX_VOLUME_BYTES = 1 << 60
+#: Of a trace: an array each, a row a request.
+COLUMNS = ('at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
+           'class_ids', 'accounts', 'clients')
 
 
 class BadTrace(DssError):
@@ -221,9 +224,7 @@ def beginning(trace: Trace, count: int) -> Trace:
     if count < 1:
         raise BadConfig('--limit: %d is not at least 1' % count)
     return replace(trace, **{
-        column: getattr(trace, column)[:count] for column in (
-            'at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
-            'class_ids', 'accounts', 'clients')})
+        column: getattr(trace, column)[:count] for column in COLUMNS})
 
 
 def joined(traces: List[Trace], name: Optional[str] = None) -> Trace:

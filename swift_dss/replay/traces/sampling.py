@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, Tuple
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay.traces.model import Trace, Verb, numpy
+from swift_dss.replay.traces.model import COLUMNS, Trace, Verb, numpy
 
 AUTO = 'auto'
 #: Requests and objects that a sample has at least where its share is chosen
@@ -25,8 +25,6 @@ AUTO_REQUESTS, AUTO_OBJECTS = 1 << 20, 1 << 14
 _RUN_REQUESTS = 8
 GROUPS = 32
 _SLICE = 1 << 20
-_COLUMNS = ('at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
-            'class_ids', 'accounts', 'clients')
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def thinned(trace: Trace, share: float,
     # In slices: the runs of a large trace would take more room than it does.
     for begin in range(0, len(trace), _SLICE):
         rows = {name: getattr(trace, name)[begin:begin + _SLICE]
-                for name in _COLUMNS}
+                for name in COLUMNS}
         is_read = rows['verbs'] == int(Verb.READ)
         for class_id in reads:
             these = is_read & (rows['class_ids'] == class_id)
@@ -99,7 +97,7 @@ def thinned(trace: Trace, share: float,
             {name: column[kept] for name, column in rows.items()},
             groups=(hashes[kept] % np.uint64(GROUPS)).astype('uint8')))
     columns = {name: np.concatenate([rows[name] for rows in slices])
-               for name in (*_COLUMNS, 'groups', 'parts')}
+               for name in (*COLUMNS, 'groups', 'parts')}
     groups, parts = columns.pop('groups'), columns.pop('parts')
     if not (columns['verbs'] == int(Verb.READ)).any():
         raise BadConfig('--sample: %.3g %% of %d requests has no read: say a '

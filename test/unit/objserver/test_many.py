@@ -115,8 +115,8 @@ def test_no_request_sets_anything_but_classes(replica: Replica) -> None:
     plain = many.Ask('POST', '/sda/7/a/c/a', {
         'X-Timestamp': NOW, 'X-Object-Meta-Color': 'blue',
         'X-Backend-Storage-Policy-Index': '0'})
-    for bad in (plain, plain._replace(method='PUT'),
-                plain._replace(method='DELETE')):
+    for bad in (plain, *(many.Ask(method, plain.path, plain.headers)
+                         for method in ('PUT', 'DELETE'))):
         answer = Request.blank(
             names.MANY_PATH, method='POST', body=many.encode_question([
                 post('b'), bad])).get_response(replica.server)
@@ -274,7 +274,7 @@ def test_a_container_has_the_rows_of_requests_that_came_alone(
 
     monkeypatch.setattr(waiting, 'fetch', fetch)
     monkeypatch.setattr(replica.server, 'async_update', update)
-    asked = [post('a')._replace(path='/sda/7' + path)
+    asked = [many.Ask('POST', '/sda/7' + path, post('a').headers)
              for path in paths.values()]
     assert {each.status for each in ask(replica, *asked)} == {202}
     together = listings[0].rows()

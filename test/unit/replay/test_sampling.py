@@ -13,7 +13,8 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.replay import classing, plan, runs
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import generators, sampling
-from swift_dss.replay.traces.model import Builder, Trace, Verb, spread
+from swift_dss.replay.traces.model import (
+    COLUMNS, Builder, Trace, Verb, spread)
 
 np = pytest.importorskip('numpy')
 
@@ -121,9 +122,7 @@ def test_a_request_for_several_runs_is_cut_and_counts_once():
 def test_auto_takes_small_traces_whole(zipf):
     assert sampling.thinned(zipf, sampling.parse('auto'))[1].share == 1.0
     many = replace(zipf, **{
-        name: np.tile(getattr(zipf, name), 10) for name in (
-            'at_ms', 'verbs', 'objects', 'starts', 'lengths', 'sizes',
-            'class_ids', 'accounts', 'clients')})
+        name: np.tile(getattr(zipf, name), 10) for name in COLUMNS})
     # The objects want more than the requests do.
     assert sampling.thinned(many, 0.0)[1].share == pytest.approx(
         sampling.AUTO_OBJECTS / len(np.unique(zipf.objects)))
