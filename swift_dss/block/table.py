@@ -1,8 +1,8 @@
 """Lines of device-mapper, parsed: the messages to dm-dss and its answers.
 
 Constructor, status line, class rows, counters and histograms, each as
-``doc/source/dm-dss.rst`` has them. Pure. A line that is not as it must be
-raises :class:`BadLine` with the word at fault, counted from 1.
+``doc/source/reference/dm-dss.rst`` has them. Pure. A line that is not as it
+must be raises :class:`BadLine` with the word at fault, counted from 1.
 """
 
 

@@ -1,7 +1,7 @@
 """Latencies of devices and clouds, and prices of clouds. Seeded.
 
-Where each figure is from is said beside it, and in ``doc/source/replay.rst``.
-An operator's own figures come from a file::
+Where each figure is from is said beside it, and in
+``doc/source/howto/replay.rst``. An operator's own figures come from a file::
 
    {"name": "ours",
     "get_ms": {"quantiles": [[0.5, 90], [0.9, 210], [0.99, 900]]},

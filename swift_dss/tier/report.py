@@ -26,7 +26,7 @@ _BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects',
 
 
 def status(node: Node) -> Dict[str, Any]:
-    """Plain values; see ``doc/source/tier-node.rst`` for each."""
+    """Plain values, as ``doc/source/explanation/tier-daemon.rst`` has them."""
     conf, table = node.in_force.conf, node.in_force.table
     hits = node.ledger.hits.snapshot()
     devices = [_device(node, keeper) for keeper in node.keepers]

@@ -1,7 +1,7 @@
 """The ``.dss`` object: classes and data in one self-describing stream.
 
-All numbers are big endian; ``doc/source/dss-format.rst`` has the format
-byte by byte, with examples. Both forms start with 16 bytes::
+All numbers are big endian; ``doc/source/reference/dss-format.rst`` has the
+format byte by byte, with examples. Both forms start with 16 bytes::
 
     offset  bytes  block form (VER_ID 1)    range form (VER_ID 2)
     0       2      MAGIC_SIG  'DS'          MAGIC_SIG  'DS'

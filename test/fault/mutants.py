@@ -194,9 +194,10 @@ def page(listed: Sequence[Mutant]) -> str:
         'is a change that takes one guard of data out. ``python '
         'test/fault/mutants.py`` makes',
         'each in a copy of the tree and says which test noticed '
-        '(:doc:`campaigns`). The list',
+        '(:doc:`/evidence/campaigns`). The list',
         'is ``test/fault/mutants.toml``; this page is made from it:',
-        '``python test/fault/mutants.py --page > doc/source/mutants.rst``.',
+        '``python test/fault/mutants.py --page > '
+        'doc/source/evidence/mutants.rst``.',
         '',
         '.. list-table::',
         '   :header-rows: 1',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The arguments of the constructor. doc/source/dm-dss.rst has the grammar.
+ * The arguments of the constructor. doc/source/reference/dm-dss.rst has the grammar.
  *
  * Context: control; no other thread has the device.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * dm-dss's format on the SSD. All numbers are little endian; sectors have 512
- * bytes. doc/source/dm-dss.rst describes it field by field.
+ * bytes. doc/source/reference/dm-dss.rst describes it field by field.
  *
  *   sector 0, 8     two copies of the superblock; the higher seq counts
  *   segment         table: for each region two blocks of 4 KiB, A and B

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages, one at a time; doc/source/dm-dss.rst has them.
+ * Messages, one at a time; doc/source/reference/dm-dss.rst has them.
  *
  * Context: control, with message_mutex held. May sleep.
  */

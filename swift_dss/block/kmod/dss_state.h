@@ -13,7 +13,7 @@
  *   stale    the table on the SSD may still name bytes that the slot no longer
  *            holds; its bytes must not change before a commit
  *
- * The rules that make a crash harmless (doc/source/dm-dss.rst has the
+ * The rules that make a crash harmless (doc/source/reference/dm-dss.rst has the
  * argument):
  *  1. A grain is named valid by the table only after its bytes are durable.
  *  2. Bytes of a grain that the table names valid and clean do not change

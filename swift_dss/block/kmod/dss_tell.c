@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For operators: the status line, and lines of counters. Field by field in
- * doc/source/dm-dss.rst.
+ * doc/source/reference/dm-dss.rst.
  *
  * Call it with d->lock held, unless a function says otherwise.
  */

@@ -3,7 +3,7 @@
 A preset is a set of parameters of the device-mapper target ``dss-disk``
 (``kmod/lab/dss_disk_target.c``), every one of which can be set for a device;
 ``raw`` has no model and answers at once. Where the figures come from is in
-``doc/source/lab.rst``.
+``doc/source/howto/lab.rst``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The class in the first element of each readv and writev.
 
-For a kernel with our patches (doc/source/patched-kernel.rst). The class is one
-byte in front of the data; the call's result does not count it. The kernel
-keeps the class with a page in the page cache until any thread writes that page
-to the disk. So nothing needs an early sync to keep its class.
+For a kernel with our patches (doc/source/explanation/patched-kernel.rst). The
+class is one byte in front of the data; the call's result does not count it.
+The kernel keeps the class with a page in the page cache until any thread
+writes that page to the disk. So nothing needs an early sync to keep its class.
 
 The files that we read and write are opened by Swift, and other code uses
 their descriptors too. So each of our calls sets ``RWF_CLASSIFIED``, and the

@@ -12,7 +12,8 @@ pytest.importorskip('aiohttp')
 
 pytestmark = pytest.mark.cluster
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / 'doc/source/python.rst'
+PAGE = (pathlib.Path(__file__).resolve().parents[3]
+        / 'doc/source/howto/python.rst')
 
 
 def test_the_page_shows_what_happens(cluster, monkeypatch):

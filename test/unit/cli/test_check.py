@@ -34,8 +34,8 @@ from swift_dss.gateway.link.credentials import SecretFile
 from swift_dss.io import carriers
 from swift_dss.io.capacity import Capacity
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source' / \
-    'check.rst'
+PAGE = (pathlib.Path(__file__).resolve().parents[3]
+        / 'doc' / 'source' / 'howto' / 'check.rst')
 IS_ROOT = os.geteuid() == 0
 FAR = 'nobody'
 

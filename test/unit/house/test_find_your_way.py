@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / 'doc' / 'source' / 'find-your-way.rst').read_text('utf-8')
+PAGE = (ROOT / 'doc' / 'source' / 'explanation'
+        / 'find-your-way.rst').read_text('utf-8')
 #: ``file: name``; a line may end between the two.
 STEPS = re.findall(r'``([\w/]+\.(?:py|c))(?::\s+([\w.]+))?``', PAGE)
 

@@ -12,7 +12,8 @@ from fault import mutants
 
 LIST = mutants.mutants()
 TEST = os.path.join(os.path.dirname(mutants.__file__), os.pardir)
-PAGE = os.path.join(TEST, os.pardir, 'doc', 'source', 'mutants.rst')
+PAGE = os.path.join(
+    TEST, os.pardir, 'doc', 'source', 'evidence', 'mutants.rst')
 
 
 def test_each_is_one_change_of_a_text_that_is_there_once():
@@ -46,7 +47,8 @@ def test_there_are_many_and_each_has_a_name():
 def test_the_manuals_page_is_that_of_the_list():
     with open(PAGE, encoding='utf-8') as source:
         assert source.read() == mutants.page(LIST), \
-            'python test/fault/mutants.py --page > doc/source/mutants.rst'
+            ('python test/fault/mutants.py --page > '
+             'doc/source/evidence/mutants.rst')
 
 
 def test_a_stale_one_is_named():

@@ -96,7 +96,7 @@ def test_a_record_that_was_packed_before_makes_the_same_bundle():
 
 
 def test_the_bytes_are_those_of_the_documentation():
-    """By hand, after doc/source/bundles.rst, without the module."""
+    """By hand, after explanation/bundles.rst, without the module."""
     raw = made([b'hello'])
     flags, text_bytes, crc = struct.unpack('>III', raw[4:16])
     text = raw[16:16 + text_bytes]

@@ -1,4 +1,4 @@
-"""The examples and vectors of doc/source/dss-format.rst are true."""
+"""The examples and vectors of doc/source/reference/dss-format.rst are true."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swift_dss.core.errors import BadClassInput
 from swift_dss.wire.dssfile import Decoder
 
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / 'doc' / 'source'
-        / 'dss-format.rst').read_text()
+        / 'reference' / 'dss-format.rst').read_text()
 TAKEN, REFUSED = PAGE.split('.. list-table::')[1:3]
 
 

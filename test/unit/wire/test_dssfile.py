@@ -13,7 +13,7 @@ from swift_dss.core.spans import ClassMap, Span
 from swift_dss.wire.dssfile import (
     Decoder, Form, best_block_bytes, encode_section, section_length)
 
-#: The examples of doc/source/dss-format.rst.
+#: The examples of doc/source/reference/dss-format.rst.
 BLOCK = bytes.fromhex('4453010100000008000000030000000019191a')
 RANGE = bytes.fromhex(
     '44530201000000000000000000000000'

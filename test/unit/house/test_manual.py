@@ -1,0 +1,92 @@
+"""The manual is a house: five parts, each page in one of them, no dead link.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SOURCE = ROOT / 'doc' / 'source'
+PARTS = ('start', 'howto', 'reference', 'explanation', 'evidence')
+#: What a text names of the repository's own files.
+NAMED_FILE = re.compile(
+    r'(?<![\w/.~-])((?:doc|etc|test|devstack|swift_dss)/[\w./*-]*\w)')
+#: A toctree with its options and its entries.
+TOCTREE = re.compile(r'^\.\. toctree::\n((?:(?: +.*)?\n)+)', re.M)
+
+
+def pages():
+    return sorted(path.relative_to(SOURCE) for path in SOURCE.rglob('*.rst'))
+
+
+def entries(page):
+    """Pages that the toctrees of a page name, as paths below doc/source."""
+    for block in TOCTREE.findall((SOURCE / page).read_text() + '\n'):
+        for line in block.splitlines():
+            name = line.strip()
+            if name and not name.startswith(':'):
+                yield pathlib.Path(os.path.normpath(
+                    page.parent / (name + '.rst')))
+
+
+def test_the_first_page_has_the_five_parts_and_nothing_else():
+    assert [str(path) for path in entries(pathlib.Path('index.rst'))] == [
+        '%s/index.rst' % part for part in PARTS]
+
+
+def test_each_page_is_in_one_part():
+    named = Counter(entry for page in pages() for entry in entries(page))
+    wrong = {str(page): named[page] for page in pages()
+             if str(page) != 'index.rst' and named[page] != 1}
+    assert not wrong, 'pages, and how many toctrees have them'
+    assert sorted(set(named) - set(pages())) == [], 'no such page'
+    away = [(str(page), str(entry)) for page in pages()
+            for entry in entries(page)
+            if str(page) != 'index.rst' and entry.parts[0] != page.parts[0]]
+    assert not away, 'a page of another part'
+    assert {page.parts[0] for page in pages()} == {'index.rst', *PARTS}
+
+
+def readers():
+    """Texts that name files: the manual, the README, samples and sources."""
+    for path in [ROOT / 'README.md', *SOURCE.rglob('*.rst'),
+                 *(ROOT / 'etc').iterdir(), *(ROOT / 'devstack').glob('*.sh'),
+                 *(ROOT / 'swift_dss').rglob('*.py'),
+                 *(ROOT / 'swift_dss').rglob('*.[ch]')]:
+        if path.is_file():
+            yield path
+
+
+def test_files_that_texts_name_are_there():
+    gone = []
+    for path in readers():
+        pages_only = path.suffix not in ('.rst', '.md')
+        for name in NAMED_FILE.findall(path.read_text()):
+            if pages_only and not name.startswith('doc/'):
+                continue
+            if not any(ROOT.glob(name)):
+                gone.append('%s: %s' % (path.relative_to(ROOT), name))
+    assert not gone, '\n'.join(gone)
+
+
+def test_the_links_of_the_readme_lead_to_files():
+    text = (ROOT / 'README.md').read_text()
+    links = re.findall(r'(?:\]\(|src(?:set)?=")([^)"\s]+)', text)
+    gone = [link for link in links if '://' not in link
+            and not (ROOT / link.split('#')[0]).exists()]
+    assert not gone
+
+
+def test_the_manual_builds_without_warnings(tmp_path):
+    pytest.importorskip('openstackdocstheme')
+    subprocess.run(
+        [sys.executable, '-m', 'sphinx', '-W', '-n', '-q', '-b', 'html',
+         str(SOURCE), str(tmp_path)], check=True, cwd=str(ROOT))
+    assert (tmp_path / 'index.html').exists()
