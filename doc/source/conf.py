@@ -2,15 +2,23 @@
 
 import os
 import subprocess
+import sys
 
 project = 'swift-dss'
 copyright = 'the swift-dss authors'
 master_doc = 'index'
 exclude_patterns = []
-extensions = []
+#: autodoc for docstrings that are the manual; generated for what parsers and
+#: samples say.
+extensions = ['sphinx.ext.autodoc', 'generated']
+autodoc_typehints = 'none'
+nitpicky = True
+# Options begin with two hyphens.
+smartquotes = False
 pygments_style = 'native'
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(_HERE, os.pardir, 'ext'))
 
 
 def _in_git():
@@ -26,7 +34,7 @@ def _in_git():
 
 if _in_git():
     os.chdir(_HERE)
-    extensions = ['openstackdocstheme', 'reno.sphinxext']
+    extensions += ['openstackdocstheme', 'reno.sphinxext']
     html_theme = 'openstackdocs'
     html_theme_options = {'display_badge': False,
                           'show_other_versions': False}

@@ -15,7 +15,7 @@ the answer the time that the ``dss`` filter, right of it, has computed::
 Answers that have the header, and all but 503, are left as they are.
 
 It is also where listings that show classes come out again that went past the
-filters right of it (:mod:`swift_dss.proxy.seeing.straight`).
+filters right of it (``swift_dss.proxy.seeing.straight``).
 """
 
 from __future__ import annotations

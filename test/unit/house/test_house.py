@@ -145,21 +145,6 @@ def test_sample_has_no_option_that_is_not_one():
             assert match.group(1) in known, line
 
 
-@pytest.mark.parametrize('section, name, default', ALL_OPTIONS)
-def test_option_is_documented(section, name, default):
-    text = (ROOT / 'doc' / 'source' / 'start' / 'install.rst').read_text()
-    table = text.split('``[%s]``' % section)[1].split('\n``[')[0]
-    row = re.search(r'^``%s`` +(\S+)?' % name, table, re.M)
-    assert row, '%s is not in the table of [%s]' % (name, section)
-    if name == 'index_dir':
-        return
-    shown = (row.group(1) or '').strip('`')
-    if default in ('', None):
-        assert not row.group(1) or not row.group(1).startswith('``')
-    else:
-        assert same(shown, default)
-
-
 def test_top_level_is_that_of_the_design():
     top = {path.relative_to(ROOT).parts[0] for path in committed()}
     assert {name for name in top if not name.startswith('.')} <= TOP_LEVEL

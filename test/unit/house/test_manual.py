@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pathlib
 import re
@@ -84,9 +85,84 @@ def test_the_links_of_the_readme_lead_to_files():
     assert not gone
 
 
-def test_the_manual_builds_without_warnings(tmp_path):
+@pytest.fixture(scope='module')
+def html(tmp_path_factory):
+    """The manual as Sphinx builds it, without a warning."""
     pytest.importorskip('openstackdocstheme')
+    folder = tmp_path_factory.mktemp('html')
     subprocess.run(
-        [sys.executable, '-m', 'sphinx', '-W', '-n', '-q', '-b', 'html',
-         str(SOURCE), str(tmp_path)], check=True, cwd=str(ROOT))
-    assert (tmp_path / 'index.html').exists()
+        [sys.executable, '-m', 'sphinx', '-W', '-q', '-b', 'html',
+         str(SOURCE), str(folder)], check=True, cwd=str(ROOT))
+    return folder
+
+
+def test_the_manual_builds_without_warnings(html):
+    assert (html / 'index.html').exists()
+
+
+@pytest.fixture(scope='module')
+def generated():
+    """The extension that makes pages of parsers and samples."""
+    sys.path.insert(0, str(ROOT / 'doc' / 'ext'))
+    try:
+        return importlib.import_module('generated')
+    finally:
+        sys.path.pop(0)
+
+
+def test_the_reference_has_each_verb(html, generated):
+    page = (html / 'reference' / 'commands.html').read_text()
+    verbs = [words for words, _line, _parser in generated.verbs()]
+    assert ['tier', 'demote'] in verbs
+    for words in verbs:
+        assert 'id="cli-%s"' % '-'.join(words) in page, words
+
+
+def test_the_reference_has_each_option(html):
+    page = (html / 'reference' / 'options.html').read_text()
+    sample = (ROOT / 'etc' / 'dss.conf-sample').read_text()
+    names = re.findall(r'^# ([a-z]\w+) *=', sample, re.M)
+    assert len(names) > 90
+    for name in names:
+        assert re.search('id="dss-conf-[a-z]+-%s"' % name, page), name
+
+
+def test_options_of_a_sample_have_the_comments_above_them(generated):
+    assert generated.parts("""# Of the file.
+
+# Of the section.
+[tier]
+# First line,
+# second line.
+# movers = 2
+engine = file
+    next line
+# Of nothing.
+
+[capacity]
+# Alone here.
+
+""") == [
+        ('tier', 'Of the section.', [
+            ('movers', '2', 'First line,\nsecond line.'),
+            ('engine', 'file', '')]),
+        ('capacity', 'Alone here.', [])]
+
+
+def test_each_decision_has_an_id_a_date_and_a_status():
+    known = set()
+    entry = re.compile(
+        r'^\.\. _([a-z]+-\d\d):\n\n\1: .+\n-+\n\n'
+        r':Date: \d{4}-\d\d-\d\d\n:Status: (.+)\n\n', re.M)
+    for path in (SOURCE / 'explanation' / 'decisions').glob('*.rst'):
+        text = path.read_text()
+        headings = len(re.findall(r'^---+$', text, re.M))
+        rows = entry.findall(text)
+        assert len(rows) == headings, path
+        assert [name for name, _status in rows] == [
+            '%s-%02d' % (path.stem, at + 1) for at in range(headings)]
+        known.update(name for name, _status in rows)
+        for name, status in rows:
+            assert status == 'in force' or re.match(
+                r'replaced by :ref:`[a-z]+-\d\d`$', status), name
+    assert len(known) > 100

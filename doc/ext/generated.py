@@ -1,0 +1,206 @@
+"""Pages of the reference that are made of what the program itself reads.
+
+Two directives for ``doc/source/reference``:
+
+``.. commands::``
+    Each verb of ``swift-dss`` with its usage, arguments and options, from the
+    parsers that the commands run with.
+
+``.. sample:: etc/NAME-sample``
+    Sections and options of a sample configuration file with their defaults,
+    and with the comments of the file. The anchor of a section is
+    ``NAME-SECTION``, that of an option ``NAME-SECTION-OPTION``.
+
+Neither can differ from the program, as neither is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: An option of a sample that is commented out, or is set.
+_OPTION = re.compile(r'(?:# ?)?([a-z][a-z0-9_]*) *=(?: *(.*))?$')
+_SECTION = re.compile(r'(?:# ?)?\[([^\]]+)\]$')
+
+
+class Option(NamedTuple):
+    """One option of a sample, and the comment above it."""
+
+    name: str
+    default: str
+    text: str
+
+
+class Part(NamedTuple):
+    """One section of a sample."""
+
+    name: str
+    text: str
+    options: List[Option]
+
+
+def parts(text: str) -> List[Part]:
+    """The sections of a sample file.
+
+    A comment belongs to the option or section below it; lines before the
+    first section are left out.
+    """
+    made: List[Part] = []
+    above: List[str] = []
+    for line in text.splitlines():
+        section, option = _SECTION.match(line), _OPTION.match(line)
+        if section:
+            made.append(Part(section.group(1), _prose(above), []))
+        elif option and made:
+            made[-1].options.append(Option(
+                option.group(1), option.group(2) or '', _prose(above)))
+        elif line.startswith('#'):
+            above.append(line.lstrip('#'))
+            continue
+        elif line:
+            # The next line of a value; lists of a sample have some.
+            continue
+        elif above and made and not made[-1].options:
+            # A section without options of its own: it is all said here.
+            made[-1] = made[-1]._replace(text='\n\n'.join(
+                filter(None, [made[-1].text, _prose(above)])))
+        above = []
+    return made
+
+
+def _prose(lines: List[str]) -> str:
+    return '\n'.join(line[1:] if line.startswith(' ') else line
+                     for line in lines).strip('\n')
+
+
+def verbs() -> Iterator[Tuple[List[str], str, argparse.ArgumentParser]]:
+    """Words, help line and parser of each command and each verb of one."""
+    from swift_dss.cli.main import COMMANDS, whole_parser
+    for name, parser in _children(whole_parser()).items():
+        yield from _below([name], COMMANDS[name][1], parser)
+
+
+def _below(words: List[str], line: str, parser: argparse.ArgumentParser
+           ) -> Iterator[Tuple[List[str], str, argparse.ArgumentParser]]:
+    yield words, line, parser
+    for name, child in _children(parser).items():
+        yield from _below([*words, name], child.description or '', child)
+
+
+def _children(parser: argparse.ArgumentParser
+              ) -> Dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+class _Generated(SphinxDirective):
+    """What both share: sections with anchors, and lists of terms."""
+
+    def section(self, anchor: str, title: str, *inside: nodes.Node
+                ) -> nodes.section:
+        made = nodes.section('', nodes.title(title, title), *inside,
+                             ids=[anchor], names=[anchor])
+        self.env.get_domain('std').note_hyperlink_target(  # type: ignore
+            anchor, self.env.docname, anchor, title)
+        return made
+
+    def term(self, head: str, tail: str, text: str, anchor: str = ''
+             ) -> nodes.definition_list_item:
+        term = nodes.term('', '', nodes.literal(head, head),
+                          nodes.Text('  ' + tail if tail else ''))
+        if anchor:
+            term['ids'].append(anchor)
+            self.env.get_domain('std').note_hyperlink_target(  # type: ignore
+                anchor, self.env.docname, anchor, head)
+        paragraphs = [nodes.paragraph(piece, piece.replace('\n', ' '))
+                      for piece in text.split('\n\n') if piece]
+        return nodes.definition_list_item(
+            '', term, nodes.definition('', *paragraphs))
+
+
+class Commands(_Generated):
+    """``.. commands::``"""
+
+    def run(self) -> List[nodes.Node]:
+        return [self._verb(*verb) for verb in verbs()]
+
+    def _verb(self, words: List[str], line: str,
+              parser: argparse.ArgumentParser) -> nodes.section:
+        name = ' '.join(['swift-dss', *words])
+        usage = parser.format_usage()
+        inside: List[nodes.Node] = []
+        if line:
+            inside.append(nodes.paragraph(line, line[:1].upper() + line[1:]))
+        inside.append(nodes.literal_block(usage, usage, language='none'))
+        rows = [self.term(*self._argument(parser, action))
+                for action in parser._actions
+                if not isinstance(action, (argparse._HelpAction,
+                                           argparse._SubParsersAction))
+                and action.help != argparse.SUPPRESS]
+        if rows:
+            inside.append(nodes.definition_list('', *rows))
+        return self.section('-'.join(['cli', *words]), name, *inside)
+
+    def _argument(self, parser: argparse.ArgumentParser,
+                  action: argparse.Action) -> Tuple[str, str, str]:
+        shown = parser._get_formatter()
+        value = '' if action.nargs == 0 else \
+            shown._format_args(action, (action.metavar if isinstance(
+                action.metavar, str) else action.dest.upper()))
+        text = shown._expand_help(action) if action.help else ''
+        if not action.option_strings:
+            return value, '', text
+        head = ', '.join(action.option_strings) + (value and ' ' + value)
+        default: Any = action.default
+        plain = action.nargs != 0 and default not in (
+            None, '', argparse.SUPPRESS) and not isinstance(default, (
+                list, tuple)) and 'default' not in text
+        return head, '(default: %s)' % default if plain else '', text
+
+
+class Sample(_Generated):
+    """``.. sample:: etc/NAME-sample``"""
+
+    required_arguments = 1
+
+    def run(self) -> List[nodes.Node]:
+        path = _ROOT / self.arguments[0]
+        self.env.note_dependency(str(path))
+        file = path.name.replace('-sample', '').replace('.', '-')
+        return [self._part(file, part)
+                for part in parts(path.read_text(encoding='utf-8'))]
+
+    def _part(self, file: str, part: Part) -> nodes.section:
+        anchor = '%s-%s' % (file, re.sub(r'\W+', '-', part.name).strip('-'))
+        inside: List[nodes.Node] = [
+            nodes.paragraph(text, text.replace('\n', ' '))
+            for text in part.text.split('\n\n') if text]
+        rows: List[nodes.definition_list_item] = []
+        for option in part.options:
+            row = self.term(
+                option.name, '= %s' % option.default if option.default else '',
+                option.text, '%s-%s' % (anchor, option.name))
+            if option.text or not rows:
+                rows.append(row)
+            else:
+                # The comment above belongs to this option too.
+                rows[-1].insert(rows[-1].index(rows[-1][-1]), row[0])
+        if rows:
+            inside.append(nodes.definition_list('', *rows))
+        return self.section(anchor, '[%s]' % part.name, *inside)
+
+
+def setup(app: Any) -> Dict[str, Any]:
+    """Tell Sphinx of the directives."""
+    app.add_directive('commands', Commands)
+    app.add_directive('sample', Sample)
+    return {'parallel_read_safe': True}
