@@ -16,8 +16,9 @@ to the controller and pass no filter. It does some things more:
 - GET and HEAD say which tiers hold the version: ``X-Backend-Dss-Tier``;
 - POSTs of metadata and of classes merge (``objserver.posts``);
 - containers hear the class of each object (``objserver.listed``);
-- ``GET /dss/pressure`` tells proxies how full the node's devices are, and
-  ``POST /dss/newest`` gives gateways the newest states of many objects;
+- ``GET /dss/pressure`` tells proxies how full the node's devices are, ``GET
+  /dss/status`` tells operators how its daemon is, and ``POST /dss/newest``
+  gives gateways the newest states of many objects;
 - ``POST /dss/many`` does the HEADs and POSTs of many segments at once;
 - a PUT of ssync may be a stub (``wire.proof``), taken once S3 proves it.
 """
@@ -47,7 +48,8 @@ from swift_dss.objserver.listed.updates import Updates
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.many import requests
 from swift_dss.objserver.many.rows import Rows
-from swift_dss.objserver.pressures import Pressures
+from swift_dss.objserver.figures.pressures import Pressures
+from swift_dss.objserver.figures.summaries import Summaries
 from swift_dss.objserver.reader import HELD_BYTES, RottenBlock, begun
 from swift_dss.objserver.travel import arriving
 from swift_dss.objserver.travel.newest import Newest
@@ -86,12 +88,15 @@ class DssObjectController(ObjectController):
         native.keep_freed_memory()
         self._dss_listed = Updates(conf, self.logger)
         self._dss_pressures = Pressures(conf, self.logger)
+        self._dss_summaries = Summaries(conf, self.logger)
         self._dss_newest = Newest(conf, self.logger,
                                   self._diskfile_router)
 
     def __call__(self, env: Any, start_response: Any) -> Any:
         if env['PATH_INFO'] == names.PRESSURE_PATH:
             return self._dss_pressures(env, start_response)
+        if env['PATH_INFO'] == names.STATUS_PATH:
+            return self._dss_summaries(env, start_response)
         if env['PATH_INFO'] == names.NEWEST_PATH:
             return self._dss_newest(env, start_response)
         if env['PATH_INFO'] == names.MANY_PATH:

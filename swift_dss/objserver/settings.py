@@ -29,7 +29,8 @@ from swift_dss.io.sums.hashing import Hasher
 from swift_dss.objserver.events import EventSender, Home
 from swift_dss.objserver.recorder import Recorder
 from swift_dss.strategy import placement
-from swift_dss.wire import layout, pressure, shards
+from swift_dss.wire import layout
+from swift_dss.wire.node import pressure, shards
 from swift_dss.wire.backlog import MAX_BACKLOG_MS
 from swift_dss.wire.settings import classtable, nodeconf
 

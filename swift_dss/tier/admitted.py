@@ -1,8 +1,8 @@
 """The proxies' answers to writes: counts that object servers keep.
 
-Each object server writes its own file (``objserver.pressures``); the file of a
-server that is gone is removed with its counts, as counts also end when a
-process restarts.
+Each object server writes its own file (``objserver.figures.pressures``); the
+file of a server that is gone is removed with its counts, as counts also end
+when a process restarts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from typing import Dict
 
 from swift_dss.core.errors import DamagedRecord
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 #: A file of counts has at most this many bytes: 32 classes of 4 answers.
 _MAX_BYTES = 65536

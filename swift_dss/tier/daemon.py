@@ -78,7 +78,7 @@ class Daemon:
         self._fetch.start()
         self._admin.start()
         self._page = node_page(
-            node.in_force.conf.tier.prometheus_port, self.upkeep.status,
+            node.in_force.conf, self.upkeep.status,
             self.upkeep.history, node.metrics.text, self._logger)
         for thread in self._threads:
             thread.start()

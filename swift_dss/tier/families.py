@@ -38,6 +38,8 @@ LABELLED = {
     'gateway.cost_dollars': 'price of requests to S3, by list price',
     'gateway.link_bytes': 'bytes on the link to S3, by direction',
     'gateway.operations': 'requests to S3, by operation',
+    'tier.hit_bytes': 'bytes read that came from the SSD, by class',
+    'tier.read_bytes': 'bytes read, by class',
 }
 #: Gauges of alerts and of the dashboard, and their help.
 _GAUGES = {
@@ -58,7 +60,6 @@ _GAUGES = {
     'tier.event_backlog': 'events of object servers that wait',
     'tier.failing': '1 while a drive fails as a whole',
     'tier.hdd_bytes': 'bytes on the HDD, by device and class',
-    'tier.hit_ratio': 'share of bytes read that came from the SSD, by class',
     'tier.lacking_versions': 'versions that lack bytes which no other node '
                              'is known to have',
     'tier.left_policies': 'storage policies that were ours and are not',

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from dataclasses import asdict
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple
 
 from swift.common.utils import dump_recon_cache
 
@@ -19,7 +20,9 @@ from swift_dss.tier.doors.history import History
 from swift_dss.tier.keep.keeper import Keeper
 from swift_dss.tier.metrics import Metrics, Sample
 from swift_dss.tier.node import Node
-from swift_dss.wire.pressure import ANSWERS
+from swift_dss.wire.node import summary
+from swift_dss.wire.node.pressure import ANSWERS
+from swift_dss.wire.node.summary import Summary
 
 _BYTES = ('total', 'ssd', 'hdd', 'remote', 'dirty', 'evictable', 'objects',
           'cold')
@@ -97,16 +100,26 @@ def publish(status: Dict[str, Any], sinks: Sinks) -> None:
         if device['block']:
             samples += control_status.samples(
                 device['block'], {'device': device['name']})
-    for into in status['classes'].values():
-        if into.get('bytes'):
-            samples.append(('tier.hit_ratio', {'class': into['name']},
-                            into['hit_bytes'] / into['bytes']))
+    samples += _reads({int(class_id): part for class_id, part
+                       in status['classes'].items()}, table)
     samples += of_gateway(status, table)
     sinks.history.add(time.time(), status)
     sinks.metrics.label(samples)
     sinks.metrics.gauge('tier.event_backlog', status['event_backlog'])
     sinks.metrics.gauge('tier.left_policies', len(status['left_policies']))
     _recon(status, sinks)
+    if sinks.conf.shard is None:
+        _write_summary(sinks.conf.run_dir, status)
+
+
+def _reads(classes: Dict[int, Dict[str, Any]],
+           table: ClassTable) -> Iterator[Sample]:
+    """Of every class, from the start: a ratio is for who adds them up."""
+    for class_id in sorted({UNCLASSIFIED, *table.specs, *classes}):
+        counts, labels = classes.get(class_id, {}), {
+            'class': table.name_of(class_id)}
+        yield 'tier.read_bytes', labels, counts.get('bytes', 0)
+        yield 'tier.hit_bytes', labels, counts.get('hit_bytes', 0)
 
 
 def of_gateway(status: Dict[str, Any], table: ClassTable) -> List[Sample]:
@@ -188,3 +201,60 @@ def _recon(status: Dict[str, Any], sinks: Sinks) -> None:
             hdd_state=device['hdd_state'], room_state=device['room_state'])
             for device in status['devices']}}},
         os.path.join(folder, 'dss.recon'), sinks.metrics.logger)
+
+
+def _write_summary(run_dir: str, status: Dict[str, Any]) -> None:
+    """Replace the node's file. No fsync: it is of this boot."""
+    path = os.path.join(run_dir, summary.FILE)
+    with open(path + '.tmp', 'wb') as target:
+        target.write(summary.encode(summarized(status)))
+    os.rename(path + '.tmp', path)
+
+
+def summarized(status: Dict[str, Any]) -> Summary:
+    """The node in short.
+
+    :param status: of :func:`status`, or the sum of those of shards
+    """
+    gateway = status['gateway']
+    return Summary(
+        time.time(), socket.gethostname(), status['up_seconds'],
+        summary.REMOTE_STATES.get(gateway['state'], gateway['state'])
+        if gateway else '', not gateway or gateway['state'] == 'closed',
+        gateway['uploads'] if gateway else 0, status['event_backlog'],
+        tuple(_notes(status)),
+        {device['name']: _device_in_short(device)
+         for device in status['devices']},
+        {int(class_id): summary.Class(
+            part['name'], part['rank'], part['ssd'], part['hdd'],
+            part['remote'], part['dirty'], part.get('reads', 0),
+            part.get('hits', 0), part.get('bytes', 0),
+            part.get('hit_bytes', 0))
+         for class_id, part in status['classes'].items()})
+
+
+def _notes(status: Dict[str, Any]) -> Iterator[str]:
+    if status['rebuild_needed']:
+        yield 'the index is being rebuilt: figures are not complete'
+    yield from (
+        '%s is not ours any more and was left as it is' % name
+        for name in status['left_policies'])
+    yield from ('shard %d does not answer' % shard['number']
+                for shard in status.get('shards', ())
+                if not shard['answers'])
+    yield from status['space']['warnings']
+
+
+def _device_in_short(device: Dict[str, Any]) -> summary.Device:
+    totals, pressure = device['totals'], device['pressure'] or {}
+    backlog = pressure.get('backlog') or {}
+    return summary.Device(
+        tuple('%s %s' % (label, device[state]) for label, state in (
+            ('SSD', 'ssd_state'), ('HDD', 'hdd_state'),
+            ('room', 'room_state'))
+            if device[state] not in ('', 'ready', 'none')),
+        totals['ssd'], pressure.get('ssd_used_bytes', 0),
+        pressure.get('ssd_bytes', 0), totals['hdd'], totals['remote'],
+        totals['dirty'], device['oldest_dirty_seconds'] or 0.0,
+        device['lacking'], backlog.get('pending_bytes', 0),
+        backlog.get('budget_bytes', 0))

@@ -3,7 +3,7 @@
 Object servers say it in milliseconds with each answer to a GET or HEAD
 (``X-Backend-Dss-Backlog``). It is another number fifty times a second, so it
 is not one of the figures of a node that proxies ask for once a second, and
-only where they write (``wire.pressure``).
+only where they write (``wire.node.pressure``).
 
 A proxy may ask for bytes of a replica on condition
 (``X-Backend-Dss-Within``): if they lie on the HDD alone, and that is busy

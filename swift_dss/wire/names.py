@@ -66,6 +66,9 @@ PRESSURE_PATH = '/dss/pressure'
 #: With it the proxy sends the counts of its answers to writes since its last
 #: question.
 BACKEND_ADMISSIONS = 'X-Backend-Dss-Admissions'
+#: Operators ask object servers here for the node's figures in short
+#: (``wire.node.summary``).
+STATUS_PATH = '/dss/status'
 #: A gateway asks object servers here for the newest files of objects.
 NEWEST_PATH = '/dss/newest'
 #: Proxies send object servers many HEADs and class POSTs here at once

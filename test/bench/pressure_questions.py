@@ -55,7 +55,7 @@ def serve(args: argparse.Namespace) -> None:
     """Be all object servers; print figures for each line of stdin."""
     from swift_dss.core.config import NodeConf
     from swift_dss.core.pressure import Backlog, Pressure
-    from swift_dss.objserver import pressures as module
+    from swift_dss.objserver.figures import pressures as module
     from swift_dss.objserver.settings import Node
     from swift_dss.wire import pressure as wire
     logger = _Logger('bench')

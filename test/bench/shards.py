@@ -51,7 +51,7 @@ from swift_dss.core.config import GatewayConf
 from swift_dss.core.version import VersionId
 from swift_dss.gateway import queue
 from swift_dss.io.switch import Place
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 from swift_dss.wire.control import Event, EventKind, encode_event
 
 _BODY = b'x' * 4096

@@ -16,14 +16,14 @@ from swift.common.swob import Request
 
 from swift_dss.core.rules import Rules
 from swift_dss.core.spans import ClassMap
-from swift_dss.objserver import pressures as asked
+from swift_dss.objserver.figures import pressures as asked
 from swift_dss.objserver import settings
 from swift_dss.proxy import replicas
 from swift_dss.proxy.admit import admission, pressures
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
 from swift_dss.wire import names
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 BUDGET = 20 * relocate.SIZE
 CLASSES = ''.join(

@@ -281,6 +281,40 @@ def test_the_operators_tools_run_as_a_node(made):
         assert '"d1"' in done.stdout
 
 
+def _cluster(made, node='n1'):
+    done = made.tool(node, 'tier', 'status', '--cluster', '--json')
+    assert done.stdout, done.stderr
+    return done.returncode, {
+        told['address']: told for told in json.loads(done.stdout)['nodes']}
+
+
+def test_every_node_knows_how_all_are(made):
+    client = made.client()
+    client.container('seen')
+    assert client.put('seen/o', pattern(70000)).status == 201
+    addresses = {name: made.node(name).address for name in made.plan.nodes}
+    wait_until(lambda: _cluster(made)[0] == 0, 60)
+    for name in made.plan.nodes:
+        code, nodes = _cluster(made, name)
+        assert code == 0 and set(nodes) == set(addresses.values())
+        assert all(told['state'] == 'well' and list(
+            told['summary']['devices']) == ['d1']
+            for told in nodes.values()), nodes
+    made.kill('n2')
+    made.stock('n3')
+    try:
+        code, nodes = _cluster(made)
+        assert code == 1 and nodes[addresses['n1']]['answers']
+        assert nodes[addresses['n2']]['state'] == 'no answer'
+        assert 'stock Swift' in nodes[addresses['n3']]['why']
+        shown = made.tool('n1', 'tier', 'status', '--cluster').stdout
+        assert '1 of 3 answer' in shown and addresses['n2'] in shown
+    finally:
+        made.stock('n3', False)
+        made.revive('n2')
+    wait_until(lambda: _cluster(made)[0] == 0, 60)
+
+
 def _aio(*words, **options):
     return subprocess.run(
         [sys.executable, '-m', 'swift_dss.cli.main', 'aio', *words],

@@ -23,7 +23,7 @@ from support.nodes.sample_node import SampleNode, read_version
 
 from swift_dss.cli.main import main as cli
 from swift_dss.io.switch import Place
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 from swift_dss.wire.control import Event, EventKind, encode_event
 
 DEVICES = ('sda', 'sdb', 'sdc', 'sdd')

@@ -25,7 +25,7 @@ from swift_dss.aio import layout
 from swift_dss.cli.ask import ask, read_conf, result
 from swift_dss.cli.main import main as cli
 from swift_dss.gateway.link.client import MARKS
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 
 pytestmark = pytest.mark.cluster
 

@@ -24,7 +24,7 @@ from support.ring_names import ring_names
 
 from swift_dss.io.switch import Place
 from swift_dss.tier.doors.asking import ask
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 
 DEVICES = ('sda', 'sdb', 'sdc', 'sdd')
 #: Versions that come to each device before each move, of both kinds.

@@ -30,6 +30,8 @@ from swift_dss.tier.local import local
 
 ETC = pathlib.Path(__file__).resolve().parents[2] / 'etc'
 _METRIC = re.compile(r'swift_dss_[a-z0-9_]+')
+#: Each page leads to the other.
+_PAGES = {('href', '/'), ('href', '/cluster')}
 #: Tags that have no end.
 _VOID = {'meta', 'path', 'polyline', 'polygon', 'br'}
 
@@ -100,7 +102,8 @@ class Checker(HTMLParser):
         if tag in ('script', 'link', 'img', 'iframe'):
             self.wrong.append(tag)
         self.wrong += [value for name, value in attrs
-                       if name in ('src', 'href', 'onclick')]
+                       if name in ('src', 'href', 'onclick')
+                       and (name, value) not in _PAGES]
         if tag not in _VOID:
             self.open.append(tag)
 
@@ -128,6 +131,14 @@ def test_the_page_shows_all_of_it_and_asks_for_nothing_else(node):
         assert shown in checker.text, shown
     assert "default-src 'none'" in headers['Content-Security-Policy']
     assert 'prefers-color-scheme: dark' in text
+
+
+def test_the_page_of_all_nodes_is_one_too(node):
+    _headers, text = read(node.url + '/cluster')
+    checker = Checker()
+    checker.feed(text)
+    assert checker.wrong == [] and checker.open == []
+    assert 'nodes answer' in checker.text or 'cannot be read' in checker.text
 
 
 def test_names_are_escaped(node):

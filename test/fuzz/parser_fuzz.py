@@ -26,7 +26,8 @@ from swift_dss.core.rules import RequestFacts
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.strategy.classify import classify
-from swift_dss.wire import bundle, classmap, control, headers, layout, pressure
+from swift_dss.wire import bundle, classmap, control, headers, layout
+from swift_dss.wire.node import pressure, summary
 from swift_dss.wire.dssfile import Decoder
 from swift_dss.wire.dsssection import encode_section
 from swift_dss.wire.records import residency
@@ -282,6 +283,14 @@ def targets() -> List[Target]:
         Target('pressure', _written_again(
             pressure.decode, pressure.encode), (pressure.encode(
                 pressure.Pressure(10, 5, 8, None, True, 1.0)),)),
+        Target('summary', _written_again(
+            summary.decode, summary.encode), (summary.encode(
+                summary.Summary(
+                    1.5, 'n1', 2.0, 'S3 answers', True, 3, 4, ('note',),
+                    {'sda': summary.Device(
+                        ('HDD full',), 1, 2, 3, 4, 5, 6, 7.5, 8, 9, 10)},
+                    {9: summary.Class(
+                        'gold', 20, 1, 2, 3, 4, 5, 6, 7, 8)})),)),
         Target('pressure answer', _pressure_answer, (
             pressure.encode_node({
                 name: pressure.Pressure(10, 5, 8, None, True, 1.0)

@@ -14,7 +14,8 @@ import pytest
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
-from swift_dss.wire import classmap, control, pressure
+from swift_dss.wire import classmap, control
+from swift_dss.wire.node import pressure
 from swift_dss.wire.dssfile import Decoder
 from swift_dss.wire.dsssection import encode_section
 from swift_dss.wire.records import residency

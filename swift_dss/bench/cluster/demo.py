@@ -26,7 +26,7 @@ from swift_dss.bench.cluster.samples import Placed
 from swift_dss.core import limits
 from swift_dss.core.errors import DamagedRecord, DssError
 from swift_dss.core.residency import Tier
-from swift_dss.wire import pressure
+from swift_dss.wire.node import pressure
 
 Say = Callable[[str], None]
 

@@ -36,7 +36,8 @@ from swift_dss.bench.cluster.bed import Bed, BenchCluster, Options, change
 from swift_dss.bench.cluster.client import BenchFailed, Client, Request, Sample
 from swift_dss.bench.cluster.cold import Cold
 from swift_dss.tier.space import INDEX_FILE
-from swift_dss.wire import names, pressure
+from swift_dss.wire import names
+from swift_dss.wire.node import pressure
 
 Say = Callable[[str], None]
 

@@ -6,6 +6,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.cli.block import tables
 from swift_dss.cli.table import seconds, share, size, table
+from swift_dss.wire.node.summary import REMOTE_STATES
 
 
 def status(answer: Dict[str, Any]) -> str:
@@ -101,14 +102,9 @@ def _flat(fields: Dict[str, Any], above: str = ''
             yield above + name, value
 
 
-#: States of the breaker, in an operator's words.
-_STATES = {'closed': 'S3 answers', 'open': 'S3 does not answer',
-           'half_open': 'S3 is asked whether it answers again'}
-
-
 def _told(name: str, value: Any) -> str:
     if name == 'state':
-        return _STATES.get(value, str(value))
+        return REMOTE_STATES.get(value, str(value))
     if value in (None, '', []):
         return '-'
     if name.endswith('_seconds'):

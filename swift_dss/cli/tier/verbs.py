@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List
 from swift_dss.cli.ask import (
     CONFIG, ask, json_rows, json_text, read_conf, result)
 from swift_dss.cli.table import Progress
-from swift_dss.cli.tier import init, place, tables, verify
+from swift_dss.cli.tier import cluster, init, place, tables, verify
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import TierUnavailable
 
@@ -36,7 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
                           help='print JSON instead of tables')
         return verb
 
-    add('status', 'tiers, classes, devices and the gateway')
+    status = add('status', 'tiers, classes, devices and the gateway')
+    status.add_argument(
+        '--cluster', action='store_true',
+        help='of all nodes that the rings name, in short; ends with 1 if '
+        'one does not answer or has trouble')
     listing = add('ls', 'object versions, their classes and tiers')
     _add_filters(listing)
     listing.add_argument('--limit', type=int, default=0,
@@ -93,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace, conf: NodeConf) -> int:
+    if args.cluster:
+        return cluster.run(conf, args.json)
     answer = result(ask(conf, {'verb': 'status'}))
     print(json_text(answer) if args.json else tables.status(answer))
     return 0

@@ -13,25 +13,23 @@ long as a server reads a version that it is to prove.
 from __future__ import annotations
 
 import abc
-import http.client
 import threading
 from dataclasses import replace
 from typing import (
-    Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence,
-    Tuple)
+    Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence)
 from urllib.parse import quote
 
 from swift_dss.core.errors import DamagedRecord, TierUnavailable
-from swift_dss.core.limits import MAX_ASKED, MAX_QUESTION_BYTES
+from swift_dss.core.limits import MAX_ASKED
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.peers.ranks import NoRing, Ranks
+from swift_dss.gateway.peers.servers import FAILURES, Server, request
 from swift_dss.gateway.ports import LocalVersions
 from swift_dss.io.workers import CLOCK, Clock
 from swift_dss.strategy.agreement import Answer
 from swift_dss.wire import names
 from swift_dss.wire import newest as wire
 
-_TIMEOUT_SECONDS = 5.0
 #: A server that did not answer is left alone for so long, and one that did
 #: not know our question is asked by HEAD for so long.
 _DOWN_SECONDS = 20.0
@@ -43,7 +41,6 @@ _HEAD = {'User-Agent': 'swift-dss-gateway',
          # An expired object exists until the expirer deletes it.
          'X-Backend-Open-Expired': 'true',
          'X-Backend-Allow-Reserved-Names': 'true'}
-_Server = Tuple[str, int]
 Answers = List[Optional[Answer]]
 
 
@@ -123,8 +120,8 @@ class RingPrimaries(Primaries):
         self._clock = clock
         self._is_sound = is_sound
         self._lock = threading.Lock()
-        self._down: Dict[_Server, float] = {}
-        self._stock: Dict[_Server, float] = {}
+        self._down: Dict[Server, float] = {}
+        self._stock: Dict[Server, float] = {}
 
     def ask(self, wanted: Sequence[Wanted],
             records: bool = False) -> List[Answers]:
@@ -138,7 +135,7 @@ class RingPrimaries(Primaries):
     def _asked(self, wanted: Sequence[Wanted], records: bool,
                prove: bool) -> List[Answers]:
         answers: List[Answers] = []
-        there: Dict[_Server, List[_Place]] = {}
+        there: Dict[Server, List[_Place]] = {}
         for version, name in wanted:
             try:
                 partition, nodes = self._ranks.primaries(
@@ -188,7 +185,7 @@ class RingPrimaries(Primaries):
             # Or another server at this address has it.
             return None
 
-    def _ask(self, server: _Server, places: List[_Place],
+    def _ask(self, server: Server, places: List[_Place],
              records: bool, prove: bool) -> None:
         if self._is_in(self._down, server):
             return
@@ -201,13 +198,13 @@ class RingPrimaries(Primaries):
                 self._note(self._stock, server, _STOCK_SECONDS)
             if not records:
                 self._ask_stock(server, places)
-        except (OSError, http.client.HTTPException, DamagedRecord):
+        except (*FAILURES, DamagedRecord):
             self._note(self._down, server, _DOWN_SECONDS)
 
-    def _ask_ours(self, server: _Server, question: wire.Question,
+    def _ask_ours(self, server: Server, question: wire.Question,
                   places: List[_Place]) -> bool:
         """False if the server does not know our question."""
-        status, _, body = _request(
+        status, _, body = request(
             server, 'POST', names.NEWEST_PATH, {},
             wire.encode_question(question))
         if status in _UNKNOWN:
@@ -219,16 +216,16 @@ class RingPrimaries(Primaries):
             place.into[place.at] = None if said is None else Answer(*said)
         return True
 
-    def _ask_stock(self, server: _Server, places: List[_Place]) -> None:
+    def _ask_stock(self, server: Server, places: List[_Place]) -> None:
         for place in places:
             if place.name:
                 place.into[place.at] = _head(server, place)
 
-    def _is_in(self, until: Dict[_Server, float], server: _Server) -> bool:
+    def _is_in(self, until: Dict[Server, float], server: Server) -> bool:
         with self._lock:
             return until.get(server, 0.0) > self._clock.monotonic()
 
-    def _note(self, until: Dict[_Server, float], server: _Server,
+    def _note(self, until: Dict[Server, float], server: Server,
               seconds: float) -> None:
         with self._lock:
             until[server] = self._clock.monotonic() + seconds
@@ -245,9 +242,9 @@ def looks_at(local: LocalVersions) -> Look:
     return look
 
 
-def _head(server: _Server, place: _Place) -> Optional[Answer]:
+def _head(server: Server, place: _Place) -> Optional[Answer]:
     """A stock server's state of one object."""
-    status, headers, _ = _request(
+    status, headers, _ = request(
         server, 'HEAD', quote('/%s/%s%s' % (
             place.asked.device, place.asked.partition, place.name),
             errors='surrogatepass'), dict(_HEAD, **{
@@ -262,18 +259,3 @@ def _head(server: _Server, place: _Place) -> Optional[Answer]:
         said = headers.get('x-backend-data-timestamp', '')
         return Answer(said, '', False, None) if said else None
     return None
-
-
-def _request(server: _Server, method: str, path: str,
-             headers: Mapping[str, str], body: Optional[bytes] = None
-             ) -> Tuple[int, Dict[str, str], bytes]:
-    connection = http.client.HTTPConnection(
-        server[0], server[1], timeout=_TIMEOUT_SECONDS)
-    try:
-        connection.request(method, path, body, dict(headers))
-        answer = connection.getresponse()
-        return int(answer.status), {
-            name.lower(): value for name, value in answer.getheaders()
-            }, answer.read(MAX_QUESTION_BYTES + 1)
-    finally:
-        connection.close()

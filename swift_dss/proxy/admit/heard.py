@@ -25,7 +25,7 @@ from typing import (
 from urllib.parse import quote
 
 from swift_dss.core.errors import DamagedRecord, DssError
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 from swift_dss.wire.jsonfields import Fields
 
 #: Largest answer that is read: 1,000 devices have less.

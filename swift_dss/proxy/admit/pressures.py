@@ -25,7 +25,7 @@ from swift_dss.proxy.admit.heard import (
     MAX_ANSWER_BYTES, NOTHING, Answer, Heard, NodeKey, Server, Shared)
 from swift_dss.strategy.admission import rest_seconds, with_uploads
 from swift_dss.wire import names
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 #: An answer older than this says nothing.
 STALE_SECONDS = 30.0

@@ -25,7 +25,7 @@ from swift_dss.tier.keep.state import DeviceState, StateBook, publish
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
-from swift_dss.wire.pressure import Pressure
+from swift_dss.wire.node.pressure import Pressure
 
 #: Rounds follow one another no faster than this, whatever happens.
 _MIN_ROUND_SECONDS = 0.2

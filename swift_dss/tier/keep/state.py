@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from swift_dss.tier.metrics import Metrics
-from swift_dss.wire import pressure as wire_pressure
-from swift_dss.wire.pressure import Pressure
+from swift_dss.wire.node import pressure as wire_pressure
+from swift_dss.wire.node.pressure import Pressure
 
 
 @dataclass

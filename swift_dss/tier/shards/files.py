@@ -26,8 +26,8 @@ from swift_dss.strategy import sharding
 from swift_dss.tier import space
 from swift_dss.tier.devices import device_names
 from swift_dss.tier.local.locks import LOCK_FILE, lock_node
-from swift_dss.wire import shards
-from swift_dss.wire.shards import Layout
+from swift_dss.wire.node import shards
+from swift_dss.wire.node.shards import Layout
 
 #: Shards of a parent that died have so long to end.
 _QUIET_SECONDS = 60.0

@@ -166,8 +166,7 @@ class Parent(Shards):
         """
         try:
             self._await(self._rearrange())
-            self._page = node_page(self._conf.tier.prometheus_port,
-                                   self.status, self._history,
+            self._page = node_page(self._conf, self.status, self._history,
                                    self._metrics.text, self._logger)
         except BaseException:
             self._stop_some(list(self._shards))

@@ -21,7 +21,7 @@ from swift_dss.core.config import (
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import (
     MAX_BUNDLE_DATA_BYTES, MIN_PREFETCH_STATE_BYTES, RUN_DIR_BYTES)
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 
 _TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
 _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))

@@ -13,10 +13,10 @@ from swift.common.swob import Request
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.pressure import Backlog, Pressure
-from swift_dss.objserver import pressures as module
+from swift_dss.objserver.figures import pressures as module
 from swift_dss.objserver.settings import Node
 from swift_dss.wire import names
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 BACKLOG = Backlog(1, 2, 3, 4, 5.5, True, 0.0, 0.75, 2.0)
 

@@ -14,7 +14,8 @@ from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.core.residency import (
     STUB_SURPLUS, Extent, RemoteCopy, Residency, Tier)
 from swift_dss.io import residency_store
-from swift_dss.wire import names, pressure
+from swift_dss.wire import names
+from swift_dss.wire.node import pressure
 
 NAME = '/a/c/o'
 AT = '1000000005.00000'

@@ -15,10 +15,10 @@ from swift_dss.core.errors import RemoteUnavailable
 from swift_dss.core.version import VersionId
 from swift_dss.objserver import settings
 from swift_dss.objserver.fetch import dial, open_fetch
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 from swift_dss.wire.control import (
     Event, EventKind, FetchRequest, decode_event)
-from swift_dss.wire.shards import Layout
+from swift_dss.wire.node.shards import Layout
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from swift_dss.proxy.replicas import Replicas
 from swift_dss.proxy.settings import FilterOptions, State
 from swift_dss.proxy.target import Target
 from swift_dss.wire import names
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(9, 'gold', 90)])
 STATE = State(TABLE, Rules())

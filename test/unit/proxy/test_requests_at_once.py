@@ -18,7 +18,7 @@ from swift_dss.proxy.admit import admission
 from swift_dss.proxy.admit.pressures import Answer, Pressures
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 TABLE = ClassTable.of([ClassSpec(0, 'plain', 0), ClassSpec(9, 'gold', 90)])
 EMPTY = Backlog(0, 1 << 40, 100, 1 << 41, 100.0, True, 0.0, 0.75, 2.0)

@@ -17,7 +17,7 @@ from swift_dss.core.pressure import Backlog, Pressure
 from swift_dss.proxy.admit import heard as module
 from swift_dss.proxy.admit.heard import Answer, Heard, Shared
 from swift_dss.proxy.admit.pressures import STALE_SECONDS, Pressures
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 GIB = 1 << 30
 NEAR = Backlog(0, 1000, 100, 10000, 100.0, True, 0.0, 0.75, 2.0)

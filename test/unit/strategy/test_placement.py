@@ -12,7 +12,7 @@ from swift_dss.core.classes import (
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.strategy.placement import place, plan
-from swift_dss.wire.pressure import Pressure
+from swift_dss.wire.node.pressure import Pressure
 
 SSD, HDD = Tier.SSD, Tier.HDD
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from swift_dss.core.config import Division
 from swift_dss.core.errors import BadConfig, DamagedRecord
 from swift_dss.strategy.sharding import assign, count
-from swift_dss.wire import shards
+from swift_dss.wire.node import shards
 from swift_dss.wire.settings import nodeconf
-from swift_dss.wire.shards import Layout, parse
+from swift_dss.wire.node.shards import Layout, parse
 
 NAMES = st.sets(st.sampled_from(['sd%s' % letter
                                  for letter in 'abcdefghijklmn']))

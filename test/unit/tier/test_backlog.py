@@ -16,7 +16,7 @@ from swift_dss.core.residency import RemoteCopy
 from swift_dss.tier import admitted, space
 from swift_dss.tier.keep import backlog
 from swift_dss.tier.workload import Workload
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 from swift_dss.wire.control import Event, EventKind
 
 LINK = Link(1000.0, True, 0.0)

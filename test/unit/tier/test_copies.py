@@ -26,7 +26,7 @@ from swift_dss.tier.inforce import InForce
 from swift_dss.tier.local import copies
 from swift_dss.tier.local.copies import Copies
 from swift_dss.tier.walk.survey import Survey
-from swift_dss.wire import pressure
+from swift_dss.wire.node import pressure
 from swift_dss.wire.control import Event, EventKind
 
 SIZE = 100 * KIB

@@ -18,7 +18,8 @@ from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.strategy.placement import plan
 from swift_dss.tier.keep import keeper
-from swift_dss.wire import layout, pressure
+from swift_dss.wire import layout
+from swift_dss.wire.node import pressure
 from swift_dss.wire.control import EventKind
 
 SIZE = 100 * KIB

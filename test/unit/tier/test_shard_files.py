@@ -19,7 +19,7 @@ from swift_dss.gateway.queue import Queue, queue_path
 from swift_dss.io import steps
 from swift_dss.tier.local.locks import lock_node
 from swift_dss.tier.shards import files
-from swift_dss.wire.shards import Layout
+from swift_dss.wire.node.shards import Layout
 
 LOG = logging.getLogger('test.shards')
 DEVICES = ('sda', 'sdb', 'sdc', 'sdd')

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.pressure import Backlog, Pressure
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 BACKLOG = Backlog(1, 2, 3, 4, 5.5, True, 0.0, 0.75, 2.0)
 

@@ -16,7 +16,8 @@ from swift_dss.core.limits import MAX_EVENT_BYTES, MAX_EXTENTS
 from swift_dss.core.residency import (
     Extent, RemoteCopy, Residency, Tier)
 from swift_dss.core.version import VersionId
-from swift_dss.wire import control, layout, pressure
+from swift_dss.wire import control, layout
+from swift_dss.wire.node import pressure
 from swift_dss.wire.records import residency
 from swift_dss.wire.settings import nodeconf
 

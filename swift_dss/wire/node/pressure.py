@@ -71,11 +71,11 @@ def _claims(fields: Fields) -> Dict[int, int]:
     if 'claims' not in fields.values:
         return {}
     inner = fields.inner('claims')
-    return {_class_id(name, 'claims'): inner.whole(name)
+    return {class_id_of(name, 'claims'): inner.whole(name)
             for name in inner.values}
 
 
-def _class_id(name: str, where: str) -> int:
+def class_id_of(name: str, where: str) -> int:
     if not name.isdigit() or int(name) > CLASS_ID_MAX:
         raise DamagedRecord('%s: %r is no class' % (where, name[:32]))
     return int(name)
@@ -203,7 +203,7 @@ def decode_tally(text: str) -> Dict[int, Dict[str, int]]:
     fields = Fields(text, 'admissions')
     tally: Dict[int, Dict[str, int]] = {}
     for name in fields.values:
-        class_id, inner = _class_id(name, 'admissions'), fields.inner(name)
+        class_id, inner = class_id_of(name, 'admissions'), fields.inner(name)
         tally[class_id] = {answer: inner.whole(answer)
                            for answer in inner.values if answer in ANSWERS}
     return tally

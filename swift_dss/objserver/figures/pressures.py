@@ -29,7 +29,7 @@ from swift.common.utils import config_fallocate_value, config_true_value
 from swift_dss.core.errors import DamagedRecord
 from swift_dss.objserver.settings import Node, count, node_for
 from swift_dss.wire import names
-from swift_dss.wire import pressure as wire
+from swift_dss.wire.node import pressure as wire
 
 #: Counts go to disk no more often than this.
 _WRITE_SECONDS = 1.0
@@ -80,7 +80,7 @@ class Pressures:
         return Response(
             body=self._body, request=request,
             content_type='application/json', headers={
-                names.BACKEND_NODE: _identity(node),
+                names.BACKEND_NODE: identity(node),
                 names.BACKEND_AGE: '%.3f' % (now - self._made),
                 names.BACKEND_ASK_AFTER: '%.3f' % self._ask_after})(
                     env, start_response)
@@ -162,7 +162,7 @@ class Pressures:
 
 
 @functools.lru_cache(maxsize=16)
-def _identity(node: Node) -> str:
+def identity(node: Node) -> str:
     """The same for all processes of a node, and for no other node."""
     return hashlib.sha256('\0'.join((
         socket.gethostname(), os.path.realpath(node.conf.run_dir),
