@@ -61,8 +61,12 @@ class Setup:
         in microseconds.
         """
         return self.weights.get(class_id, 1.0) * (
-            _middle(self.cloud.get) * 1000.0
-            + size / self.cloud.bytes_per_second * 1e6)
+            self.penalty_us + size / self.cloud.bytes_per_second * 1e6)
+
+    @property
+    def penalty_us(self) -> float:
+        """The median time to a first byte from the cloud."""
+        return _middle(self.cloud.get) * 1000.0
 
     def make_cache(self) -> ObjectCache:
         """An empty cache."""
@@ -94,7 +98,6 @@ class Outcome:
     counts: Dict[str, float]
     cache_seconds: float
     seconds: float
-    cache: Optional[ObjectCache] = None
 
 
 Progress = Callable[[int, int], None]

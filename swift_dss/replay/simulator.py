@@ -11,20 +11,20 @@ three both give the same hits, to the last request.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.replay import timed
+from swift_dss.replay import compiled, timed
+from swift_dss.replay.columns import Columns
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Outcome, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
 from swift_dss.strategy.eviction.objects import orders
-from swift_dss.strategy.eviction.objects.verbs import (
-    BYPASS, HIT, MISS, ObjectCache)
+from swift_dss.strategy.eviction.objects.verbs import HIT, ObjectCache
 
 _META_ENTRY_BYTES = 1
-#: Beside HIT, MISS and BYPASS: the cache was not asked.
-_NOT_ASKED = 3
+#: Requests whose columns are made at a time: they fit a processor's cache.
+_SLICE = 1 << 14
 
 
 def replay(plan: Plan, setup: Setup,
@@ -59,56 +59,35 @@ def _metadata_misses(plan: Plan, entries: int) -> Any:
         for key in plan.trace.objects.tolist()), dtype='bool')
 
 
-# long: the columns of one account, from hits to dollars.
 def _quick(plan: Plan, setup: Setup,
            progress: Optional[Progress]) -> Outcome:
     """Hits first, times after."""
+    began = time.process_time()
+    results, came, cached_bytes = compiled.play(plan, setup, progress) or \
+        _decided(plan, setup, progress)
+    cache_seconds = time.process_time() - began
+    columns = Columns(plan, setup, results, came)
+    for begin in range(0, plan.requests, _SLICE):
+        columns.take(begin, min(begin + _SLICE, plan.requests))
+    columns.counts['cached_bytes'] = cached_bytes
+    return Outcome(
+        setup, columns.latency_ms, columns.hits, columns.hit_bytes,
+        columns.asked_bytes, columns.counts, cache_seconds, 0.0)
+
+
+def _decided(plan: Plan, setup: Setup, progress: Optional[Progress]
+             ) -> Tuple[Any, Any, float]:
+    """As :func:`compiled.play`, in Python."""
     np = numpy()
     cache = setup.make_cache()
-    began = time.process_time()
     results = np.frombuffer(bytes(outcomes(
         plan, cache, setup, progress)), dtype='uint8')
-    cache_seconds = time.process_time() - began
-    verbs, first = plan.trace.verbs, plan.first[:-1]
-    is_hit = results == HIT
-    missing = np.where(is_hit, 0, plan.sizes)
-    missing_bytes = np.add.reduceat(missing, first)
-    asked_bytes = np.add.reduceat(plan.sizes, first)
-    reads, writes = verbs == int(Verb.READ), verbs == int(Verb.WRITE)
-    hits = (missing_bytes == 0) & reads
-    gets = _gaps(plan, is_hit) * reads
-    dice = np.random.Generator(np.random.PCG64([setup.seed, 1]))
-    latency_ms = setup.ssd.times.draw(dice, len(verbs)) + \
-        np.minimum(plan.trace.lengths, asked_bytes) \
-        / setup.ssd.bytes_per_second * 1000.0
-    fetch_ms = np.where(
-        reads & (missing_bytes > 0), setup.cloud.get.draw(dice, len(verbs))
-        + missing_bytes / setup.cloud.bytes_per_second * 1000.0, 0.0)
-    put_ms = np.where(writes, setup.cloud.put.draw(dice, len(verbs))
-                      + plan.trace.lengths
-                      / setup.cloud.bytes_per_second * 1000.0, 0.0)
-    waits_ms = _still_on_the_way(plan, results, fetch_ms, hits)
-    latency_ms += fetch_ms + waits_ms
-    # The SSD's copy is made at the same time.
-    latency_ms = np.where(writes, put_ms, latency_ms)
-    latency_ms[verbs == int(Verb.DELETE)] = 0.0
-    get_bytes = float((missing_bytes * reads).sum())
-    put_bytes = float(plan.trace.lengths[writes].sum())
-    return Outcome(
-        setup, latency_ms, hits, (asked_bytes - missing_bytes) * reads,
-        asked_bytes, {
-            'gets': float(gets.sum()), 'get_bytes': get_bytes,
-            'puts': float(writes.sum()), 'put_bytes': put_bytes,
-            'bypasses': float((results == BYPASS).sum()),
-            'delayed': float((waits_ms > 0).sum()),
-            'ssd_written_bytes': _written(plan, results, writes),
-            'cached_bytes': float(cache.used_bytes)},
-        cache_seconds, 0.0, cache)
+    return results, _came(plan, results), float(cache.used_bytes)
 
 
 def outcomes(plan: Plan, cache: ObjectCache, setup: Setup,
              progress: Optional[Progress]) -> Any:
-    """HIT, MISS or BYPASS of each access, or ``_NOT_ASKED``.
+    """HIT, MISS or BYPASS of each access, or ``compiled.NOT_ASKED``.
 
     Blocks are written where they are, so that a write is an access like
     any; objects are replaced.
@@ -160,7 +139,7 @@ def _renewing(plan: Plan, cache: ObjectCache, columns: List[Any],
             if not renewed:
                 for row in rows[begin:end]:
                     remove(row[0])
-            results += bytes((_NOT_ASKED,)) * (end - begin)
+            results += bytes((compiled.NOT_ASKED,)) * (end - begin)
             continue
         for row in rows[begin:end]:
             results.append(access(*row))
@@ -171,42 +150,14 @@ def _renewing(plan: Plan, cache: ObjectCache, columns: List[Any],
     return results
 
 
-def _gaps(plan: Plan, is_hit: Any) -> Any:
-    """GETs of each request: one for each part, or for each run of units,
-    that is missing."""
+def _came(plan: Plan, results: Any) -> Any:
+    """By access: the one that brought in what it hit; its own number of any
+    other."""
     np = numpy()
-    if plan.parted:
-        return np.add.reduceat((~is_hit).astype('int64'), plan.first[:-1])
-    before = np.concatenate(([True], is_hit[:-1]))
-    before[plan.first[:-1]] = True
-    return np.add.reduceat((~is_hit & before).astype('int64'),
-                           plan.first[:-1])
-
-
-def _written(plan: Plan, results: Any, writes: Any) -> float:
-    """Bytes that the SSD takes: of what comes in, and of what clients
-    write in place."""
-    np = numpy()
-    in_place = (results == HIT) & np.repeat(writes, np.diff(plan.first))
-    return float(plan.sizes[(results == MISS) | in_place].sum())
-
-
-def _still_on_the_way(plan: Plan, results: Any, fetch_ms: Any,
-                      hits: Any) -> Any:
-    """The wait of hits that come while their unit is being fetched."""
-    np = numpy()
-    request = np.repeat(np.arange(plan.requests), np.diff(plan.first))
-    at_ms = plan.trace.at_ms[request]
     order = np.argsort(plan.keys, kind='stable')
-    keys, came = plan.keys[order], results[order] == MISS
     place = np.arange(len(order))
-    last = np.maximum.accumulate(np.where(came, place, -1))
-    start = np.maximum.accumulate(np.where(
-        np.concatenate(([True], keys[1:] != keys[:-1])), place, 0))
-    known = (last >= start) & (results[order] == HIT)
-    source = order[np.maximum(last, 0)]
-    there = at_ms[source] + fetch_ms[request[source]]
-    wait = np.where(known, np.maximum(0.0, there - at_ms[order]), 0.0)
-    waits = np.zeros(plan.requests)
-    np.maximum.at(waits, request[order], wait)
-    return waits * hits
+    # A hit comes after a miss of its key.
+    last = np.maximum.accumulate(np.where(results[order] == HIT, 0, place))
+    came = np.empty(len(order), dtype='uint32')
+    came[order] = order[last]
+    return came

@@ -149,7 +149,7 @@ class _Player:
             self._setup, np.frombuffer(latency, dtype='f8').copy(),
             np.frombuffer(bytes(hits), dtype=bool),
             np.frombuffer(hit_bytes, dtype='i8'), asked, self.counts,
-            seconds, seconds, self._cache)
+            seconds, seconds)
 
     # Requests
 

@@ -89,7 +89,7 @@ def test_what_is_overwritten_deleted_or_resized_is_gone(way):
     assert outcome.hits.tolist() == [
         False, False, True, False, False, False, True]
     assert outcome.counts['puts'] == 1
-    assert outcome.cache.used_bytes == 12
+    assert outcome.counts['cached_bytes'] == 12
 
 
 def test_around_a_write_leaves_nothing():

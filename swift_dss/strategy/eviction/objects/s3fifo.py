@@ -128,6 +128,8 @@ class S3FifoOrder(Order):
 
     def _remember(self, key: int, size: int) -> None:
         limit = int((self._room or self.used_bytes) * GHOST_SHARE)
+        # It may have come in by a change of class, and not by a miss.
+        self._ghost_bytes -= self._ghost.pop(key, 0)
         if size > limit:
             return
         while self._ghost_bytes + size > limit:
