@@ -44,11 +44,9 @@ def _body(nodes: Sequence[Node]) -> Iterator[str]:
         'node', 'state', 'devices', 'on SSD', 'SSD in use', 'of', 'full',
         'on HDD', 'on S3', 'on one disk only', 'oldest of it',
         'waits for S3', 'budget', 'hits'),
-        [[node.address, node.state] + _row([node.summary])
-         for node in nodes if node.summary]
-        + [[node.address, node.state] + ['-'] * 12
-           for node in nodes if not node.summary]
-        + [['all', ''] + _row(known)])
+        [[node.address, node.state] + (
+            _row([node.summary]) if node.summary else ['-'] * 12)
+         for node in nodes] + [['all', ''] + _row(known)])
     yield table('Classes', (
         'class', 'rank', 'on SSD', 'on HDD', 'on S3', 'on one disk only',
         'reads', 'hits', 'byte hits'),
