@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -313,6 +314,23 @@ def test_every_node_knows_how_all_are(made):
         made.stock('n3', False)
         made.revive('n2')
     wait_until(lambda: _cluster(made)[0] == 0, 60)
+
+
+def test_swift_recon_sees_our_object_servers_as_its_own(made):
+    for name in made.plan.nodes:
+        made.node(name).run_once('object-replicator')
+    done = made.run('n1', [
+        os.path.join(os.path.dirname(sys.executable), 'swift-recon'),
+        'object', '--swiftdir', made.node('n1').conf.path('etc'),
+        '--replication', '--unmounted', '--diskusage'],
+        capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert 'on 3 hosts (object)' in done.stdout
+    assert '[replication_failure]' in done.stdout, done.stdout
+    assert 'No hosts returned valid data' not in done.stdout
+    # A line a host that does not answer, or has a drive unmounted.
+    assert '-> http' not in done.stdout and 'Not mounted' not in done.stdout
+    assert re.search(r'^ +[0-9]+% +3 \*', done.stdout, re.M)
 
 
 def _aio(*words, **options):

@@ -3,6 +3,7 @@ dashboard and the alert rules ask for."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,10 +11,12 @@ import re
 import shutil
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
 from html.parser import HTMLParser
 
 import pytest
+import yaml
 from functional.test_gateway_relocate import Node
 from support import wait_until
 from support.edges.s3_servers import VersityServer
@@ -225,6 +228,71 @@ def test_the_rules_are_rules():
     assert len(alerts) == len(set(alerts)) >= 8
     assert text.count('expr:') == text.count('severity:') == \
         text.count('summary:') == len(alerts)
+
+
+def panels():
+    """Expressions of the dashboard, by the panels' titles."""
+    board = json.loads((ETC / 'grafana-dashboard.json').read_text())
+    return [(panel['title'], target['expr'].replace('$node', '.*'))
+            for panel in board['panels']
+            for target in panel.get('targets', ())]
+
+
+def alerts():
+    """Expressions of the rules, by the alerts' names."""
+    rules = yaml.safe_load((ETC / 'prometheus-rules.yml').read_text())
+    return [(rule['alert'], rule['expr']) for group in rules['groups']
+            for rule in group['rules']]
+
+
+@contextlib.contextmanager
+def prometheus(node, folder):
+    """A Prometheus that reads the node's page each second; its address."""
+    port = processes.free_base_port(1, first=27790)
+    (folder / 'prometheus.yml').write_text(
+        'scrape_configs:\n- job_name: swift-dss\n  scrape_interval: 1s\n'
+        '  static_configs:\n  - targets: [%r]\n'
+        % node.url.rpartition('/')[2])
+    server = subprocess.Popen(
+        ['prometheus', '--config.file=%s' % (folder / 'prometheus.yml'),
+         '--storage.tsdb.path=%s' % (folder / 'series'),
+         '--web.listen-address=127.0.0.1:%d' % port],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    try:
+        yield 'http://127.0.0.1:%d' % port
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def evaluated(url, text):
+    """What an expression gives now, as label sets; an error is raised."""
+    _headers, answer = read('%s/api/v1/query?%s' % (
+        url, urllib.parse.urlencode({'query': text})))
+    return json.loads(answer)['data']['result']
+
+
+@pytest.mark.skipif(not shutil.which('prometheus'),
+                    reason='apt-get install prometheus')
+def test_a_prometheus_evaluates_every_expression(node, tmp_path):
+    with prometheus(node, tmp_path) as url:
+        def samples():
+            with contextlib.suppress(OSError):
+                count = evaluated(url, 'count_over_time('
+                                  'swift_dss_tier_read_bytes_total[1m])')
+                return count and float(count[0]['value'][1]) >= 3
+            return False
+
+        wait_until(samples, 60)
+        empty = [(name, text) for name, text in panels()
+                 if not evaluated(url, text)]
+        fired = {name for name, text in alerts() if evaluated(url, text)}
+        with pytest.raises(urllib.error.HTTPError):
+            evaluated(url, 'sum by (class) (')
+    assert len(panels()) > 10 and empty == []
+    # The node's data, index and queue share one file system.
+    assert len(alerts()) > 5 and fired == {'SwiftDssSharedDisks'}
 
 
 @pytest.mark.skipif(not shutil.which('chromium'), reason='no chromium here')

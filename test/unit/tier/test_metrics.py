@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -33,6 +34,20 @@ def page(metrics):
 @pytest.fixture()
 def metrics():
     return Metrics(NodeConf(), logging.getLogger('test'))
+
+
+def test_statsd_hears_of_each_event():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(('127.0.0.1', 0))
+        server.settimeout(10)
+        told = Metrics(NodeConf(
+            log_statsd_host='127.0.0.1', log_statsd_metric_prefix='n1',
+            log_statsd_port=server.getsockname()[1]),
+            logging.getLogger('test'))
+        told.count('tier.demoted_bytes', 4096)
+        told.timing('tier.pass', 0.25)
+        assert server.recv(1000) == b'n1.dss-tierd.tier.demoted_bytes:4096|c'
+        assert server.recv(1000) == b'n1.dss-tierd.tier.pass:250.0|ms'
 
 
 def page_name(name):
