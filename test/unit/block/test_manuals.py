@@ -14,7 +14,8 @@ from swift_dss.block import tab
 from swift_dss.cli.block import verbs
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGES = sorted((ROOT / 'doc' / 'man').iterdir())
+PAGES = [*sorted((ROOT / 'doc' / 'man').iterdir()),
+         ROOT / 'packaging' / 'swift-dss-attach.8']
 KMOD = ROOT / 'swift_dss' / 'block' / 'kmod'
 
 

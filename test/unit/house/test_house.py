@@ -22,8 +22,8 @@ PYTHON_37 = (3, 7)
 
 #: Top level of design section 11, and what packaging and tools need.
 TOP_LEVEL = {
-    'swift_dss', 'etc', 'doc', 'test', 'devstack', 'setup.py', 'tox.ini',
-    'README.md', 'LICENSE', 'MANIFEST.in', 'constraints.txt',
+    'swift_dss', 'etc', 'doc', 'test', 'devstack', 'packaging', 'setup.py',
+    'tox.ini', 'README.md', 'LICENSE', 'MANIFEST.in', 'constraints.txt',
     'pyproject.toml', 'setup.cfg'}
 
 
