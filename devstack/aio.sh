@@ -6,6 +6,7 @@ set -euo pipefail
 # shellcheck source=devstack/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 need_system python3=python3 xfsprogs=mkfs.xfs mount=losetup util-linux=mount
-need_venv aio
+# bench: plots of the first things that one tries.
+need_venv aio,bench
 say "installed; starting the cluster"
 exec "$venv/bin/swift-dss" aio start "$@" < /dev/null

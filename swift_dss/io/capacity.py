@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 import uuid
 from typing import Dict, NamedTuple, Tuple
 
@@ -25,6 +26,8 @@ from swift_dss.io.place.groups import Placement
 from swift_dss.wire import layout
 
 _PUBLISH_TRIES = 16
+#: More than a tick of any file system's clock: ext3 counts seconds.
+_TICK_NS = 2 * 10 ** 9
 #: Folders from a capacity file up to ``data``, itself and its parent.
 _DEPTH = 5
 
@@ -91,13 +94,16 @@ class Capacity:
         marker = layout.capacity_marker(self.path)
         try:
             status = os.stat(marker)
-            stamp = (status.st_dev, status.st_ino, status.st_mtime_ns)
+            stamp = (status.st_dev, status.st_ino, status.st_ctime_ns)
             seen = self._seen.get(marker)
             if seen is None or seen.stamp != stamp:
                 with open(marker, encoding='utf-8') as source:
                     said = json.load(source)
                 seen = _Seen(stamp, said['device'], said['identity'])
-                self._seen[marker] = seen
+                # Within a tick of the file system's clock it may be written
+                # again and keep its stamp: read a young marker each time.
+                if time.time_ns() - status.st_ctime_ns > _TICK_NS:
+                    self._seen[marker] = seen
         except (OSError, ValueError, KeyError, TypeError) as err:
             raise TierUnavailable('capacity tier of %s is not there: %s'
                                   % (self.device, err)) from err

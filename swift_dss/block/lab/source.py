@@ -2,23 +2,28 @@
 
 The first of: the file that ``SWIFT_DSS_KERNEL_SOURCE`` names, the newest
 package that was fetched before, the package from the machine's own Debian
-mirror. So the source changes with ``lab build --update``, not when Debian
-publishes.
+mirror, its backports included. So the source changes with ``lab build
+--update``, not when Debian publishes.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
+from typing import List
 
 from swift_dss.block.lab import cache
 from swift_dss.core.errors import BadConfig
 
 PACKAGE = 'linux-source-6.12'
 ENVIRONMENT = 'SWIFT_DSS_KERNEL_SOURCE'
+
+_MIRROR = 'http://deb.debian.org/debian'
+KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 #: Most of the sources that a user-mode kernel does not need. Few patterns:
 #: each is tried on each of ninety thousand names.
@@ -80,15 +85,55 @@ def _download(package: str, folder: str, say: cache.Say) -> None:
     try:
         cache.call(command, folder, 'apt-get download %s' % package)
         return
+    except cache.BuildFailed:
+        say('it is not in the lists of apt here: asking the mirror, and its '
+            'backports, with lists of our own')
+    own = tempfile.mkdtemp(prefix='apt-', dir=cache.root())
+    options = _own_lists(own)
+    try:
+        for words in (['update'], ['download', package]):
+            cache.call(['apt-get', '-qq', *options, *words], folder,
+                       'apt-get %s' % ' '.join(words))
     except cache.BuildFailed as err:
-        if os.geteuid():
-            raise BadConfig(
-                '%s is not to be had from this machine\'s Debian mirror '
-                '(apt-get update; bookworm-backports has it): %s'
-                % (package, err)) from err
-    say('asking the mirror for its lists')
-    cache.call(['apt-get', 'update', '-qq'], folder, 'apt-get update')
-    cache.call(command, folder, 'apt-get download %s' % package)
+        raise BadConfig(
+            "%s is neither on this machine's Debian mirror nor in its "
+            'backports; %s may name a file of it: %s'
+            % (package, ENVIRONMENT, err)) from err
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _own_lists(folder: str) -> List[str]:
+    """Options that let apt use the machine's mirror with backports, and leave
+    its lists and sources as they are; they need no root."""
+    told = cache.call(
+        ['apt-get', 'indextargets', '--format', '$(REPO_URI) $(RELEASE)',
+         'Created-By: Packages', 'Component: main'], folder,
+        'apt-get indextargets')
+    sources = dict.fromkeys(tuple(line.split()) for line in told.splitlines())
+    if not sources:
+        # apt knows its targets by lists that it has fetched.
+        sources[(_MIRROR, _codename())] = None
+    # bookworm-updates and bookworm-security have none.
+    sources.update(dict.fromkeys(
+        (uri, release + '-backports') for uri, release in list(sources)
+        if '-' not in release))
+    key = '[signed-by=%s] ' % KEYRING if os.path.exists(KEYRING) else ''
+    path = os.path.join(folder, 'sources.list')
+    with open(path, 'w', encoding='utf-8') as target:
+        target.writelines('deb %s%s %s main\n' % (key, uri, release)
+                          for uri, release in sources)
+    os.makedirs(os.path.join(folder, 'lists', 'partial'))
+    options = {'Etc::SourceList': path, 'Etc::SourceParts': os.devnull,
+               'State::Lists': os.path.join(folder, 'lists'), 'Cache': folder}
+    return ['-o%s=%s' % ('Dir::' + name, value)
+            for name, value in options.items()] + ['-oAPT::Sandbox::User=root']
+
+
+def _codename() -> str:
+    with open('/etc/os-release', encoding='utf-8') as release:
+        match = re.search('^VERSION_CODENAME=(.*)$', release.read(), re.M)
+    return match.group(1) if match else 'stable'
 
 
 def _fetched(package: str) -> str:

@@ -87,6 +87,38 @@ def test_a_marker_of_another_device_or_of_rubbish_is_no_marker(
         tier.check()
 
 
+OTHER = '{"device": "sdb", "identity": "x"}'
+
+
+def test_a_marker_that_is_rewritten_with_its_old_time_is_read(
+        tier: Capacity) -> None:
+    marker = os.path.join(tier.path, '.dss-capacity')
+    os.utime(marker, ns=(0, 0))
+    tier.check()
+    with open(marker, 'w') as target:
+        target.write(OTHER)
+    os.utime(marker, ns=(0, 0))
+    with pytest.raises(TierUnavailable):
+        tier.check()
+
+
+def test_a_marker_that_is_rewritten_within_a_tick_is_read(
+        tier: Capacity, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system's clock stands still for milliseconds."""
+    marker = os.path.join(tier.path, '.dss-capacity')
+    with open(marker, 'a') as target:
+        target.write(' ' * 99)
+    status = os.stat(marker)
+    with monkeypatch.context() as patched:
+        patched.setattr('swift_dss.io.capacity.os.stat',
+                        lambda *_, **__: status)
+        tier.check()
+        with open(marker, 'w') as target:
+            target.write(OTHER)
+        with pytest.raises(TierUnavailable):
+            tier.check()
+
+
 def test_a_new_tier_has_a_new_identity(tier: Capacity) -> None:
     before = tier.identity
     assert tier.initialise() == before
