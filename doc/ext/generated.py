@@ -1,6 +1,6 @@
 """Pages of the reference that are made of what the program itself reads.
 
-Two directives for ``doc/source/reference``:
+Three directives for ``doc/source/reference``:
 
 ``.. commands::``
     Each verb of ``swift-dss`` with its usage, arguments and options, from the
@@ -11,7 +11,10 @@ Two directives for ``doc/source/reference``:
     and with the comments of the file. The anchor of a section is
     ``NAME-SECTION``, that of an option ``NAME-SECTION-OPTION``.
 
-Neither can differ from the program, as neither is written by hand.
+``.. alerts:: etc/prometheus-rules.yml``
+    Each alert with its condition, and what the rule says of it.
+
+None can differ from the program, as none is written by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Tuple
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -75,6 +78,21 @@ def parts(text: str) -> List[Part]:
     return made
 
 
+def alerts(text: str) -> Iterator[Tuple[str, str, str]]:
+    """Name, meaning and condition of each alert of a file of rules."""
+    # Reno, of the same extra, brings it.
+    import yaml
+    for group in yaml.safe_load(text)['groups']:
+        for rule in group['rules']:
+            told = rule['annotations']
+            yield (rule['alert'], '%s. %s' % (
+                re.sub(r"\{\{ \$labels\.(\w+) \}\}", r'<\1>',
+                       told['summary']).replace('{{ $value }}', '<number>'),
+                told['description']), '%s, if %s%s' % (
+                    rule['labels']['severity'], rule['expr'],
+                    ', for ' + rule['for'] if 'for' in rule else ''))
+
+
 def _prose(lines: List[str]) -> str:
     return '\n'.join(line[1:] if line.startswith(' ') else line
                      for line in lines).strip('\n')
@@ -83,23 +101,30 @@ def _prose(lines: List[str]) -> str:
 def verbs() -> Iterator[Tuple[List[str], str, argparse.ArgumentParser]]:
     """Words, help line and parser of each command and each verb of one."""
     from swift_dss.cli.main import COMMANDS, whole_parser
-    for name, parser in _children(whole_parser()).items():
+    for name, parser in children(whole_parser()).items():
         yield from _below([name], COMMANDS[name][1], parser)
 
 
 def _below(words: List[str], line: str, parser: argparse.ArgumentParser
            ) -> Iterator[Tuple[List[str], str, argparse.ArgumentParser]]:
     yield words, line, parser
-    for name, child in _children(parser).items():
+    for name, child in children(parser).items():
         yield from _below([*words, name], child.description or '', child)
 
 
-def _children(parser: argparse.ArgumentParser
-              ) -> Dict[str, argparse.ArgumentParser]:
+def children(parser: argparse.ArgumentParser
+             ) -> Dict[str, argparse.ArgumentParser]:
+    """The verbs below a parser."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
     return {}
+
+
+def option_names(parser: argparse.ArgumentParser) -> FrozenSet[str]:
+    """The options that a parser takes, in each spelling."""
+    return frozenset(name for action in parser._actions
+                     for name in action.option_strings)
 
 
 class _Generated(SphinxDirective):
@@ -199,8 +224,24 @@ class Sample(_Generated):
         return self.section(anchor, '[%s]' % part.name, *inside)
 
 
+class Alerts(_Generated):
+    """``.. alerts:: etc/prometheus-rules.yml``"""
+
+    required_arguments = 1
+
+    def run(self) -> List[nodes.Node]:
+        path = _ROOT / self.arguments[0]
+        self.env.note_dependency(str(path))
+        return [nodes.definition_list('', *(
+            self.term(name, '', '%s\n\n%s' % (meaning, condition),
+                      'alert-' + name.lower())
+            for name, meaning, condition in alerts(
+                path.read_text(encoding='utf-8'))))]
+
+
 def setup(app: Any) -> Dict[str, Any]:
     """Tell Sphinx of the directives."""
     app.add_directive('commands', Commands)
     app.add_directive('sample', Sample)
+    app.add_directive('alerts', Alerts)
     return {'parallel_read_safe': True}

@@ -15,10 +15,11 @@ import urllib.request
 from email.utils import parsedate_to_datetime
 
 import pytest
-from support import first_line_with, md5, pattern, wait_until
+from support import first_line_with, manual, md5, pattern, wait_until
 from support.nodes.beds import bed
 
 from swift_dss.aio import layout, processes, storage
+from swift_dss.aio.bed import plan
 from swift_dss.aio.bed.network import Network
 from swift_dss.cli import main as cli
 from swift_dss.core.errors import DssError
@@ -200,7 +201,32 @@ def test_a_stock_node_runs_swift_alone_and_serves_what_is_whole(made):
     assert made.quarantined() == []
 
 
-def test_a_lost_drive_is_empty_under_running_servers(made):
+@pytest.fixture
+def aio(made, capsys):
+    """``swift-dss aio WORDS`` on the bed, run in here: (code, output)."""
+    def run(*words):
+        capsys.readouterr()
+        code = cli.main(['aio', *words, '--root', made.plan.root])
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+    return run
+
+
+def tried(aio, page):
+    """Run "Try it on a bed" of a page on this bed: (a command, its output).
+
+    The bed runs already, and goes on running.
+    """
+    for command in manual.commands(
+            manual.SOURCE / 'howto' / page, 'Try it on a bed'):
+        assert command.words[:2] == ['swift-dss', 'aio']
+        if command.words[2] not in ('start', 'stop'):
+            code, said = aio(*command.words[2:])
+            assert code == 0, (command, said)
+            yield ' '.join(command.words[2:]), said
+
+
+def test_a_lost_drive_is_empty_under_running_servers(made, aio):
     client = made.client()
     client.container('drive')
     client.put('drive/o', b'three copies')
@@ -208,10 +234,15 @@ def test_a_lost_drive_is_empty_under_running_servers(made):
     marker = made.node('n3').conf.path('hdd', 'd1')
     made.lose_drive('n3', 'd1', 'ssd', replace=False)
     assert made.direct('n3', 'GET', '/AUTH_test/drive/o').status == 507
-    made.lose_drive('n3', 'd1', 'ssd')
-    made.lose_drive('n3', 'd1', 'hdd')
-    assert os.path.ismount(marker) and os.listdir(marker)
+    replaced = tried(aio, 'replace-ssd.rst')
+    assert next(replaced)[0] == 'node lose-drive n3 d1 --what ssd'
     assert made.direct('n3', 'GET', '/AUTH_test/drive/o').status == 404
+    assert [command for command, _said in replaced] == ['rebalance']
+    assert made.direct('n3', 'GET', '/AUTH_test/drive/o').status == 200
+    assert [command for command, _said in tried(
+        aio, 'replace-hdd.rst')] == [
+            'node lose-drive n3 d1 --what hdd', 'rebalance']
+    assert os.path.ismount(marker) and os.listdir(marker)
     assert client.get('drive/o').body == b'three copies'
     assert made.status()['n3'] == before
 
@@ -222,7 +253,7 @@ def _all_there(made, bodies):
                for name, body in bodies.items())
 
 
-def test_nodes_come_and_go_and_every_object_stays(made):
+def test_nodes_come_and_go_and_every_object_stays(made, aio):
     client = made.client()
     bodies = {}
     for policy in layout.POLICIES:
@@ -231,19 +262,22 @@ def test_nodes_come_and_go_and_every_object_stays(made):
             name = 'moves-%s/o%d' % (policy, number)
             bodies[name] = pattern(20000, name)
             assert client.put(name, bodies[name]).status == 201
-    assert made.add() == 'n4'
+    commands = tried(aio, 'add-remove-node.rst')
+    command, said = next(commands)
+    assert command == 'node add' and said.split()[-1] == 'n4'
+    made.plan = plan.load(made.plan.root)
     assert made.files('/AUTH_test/' + name) and not any(
         made.s3.counts().get('n4', {}))
-    came = made.rebalance()
-    assert sum(done.arrived.get('n4', 0) for done in came) > 8
+    assert next(commands)[0] == 'rebalance'
     assert _all_there(made, bodies) == len(bodies)
     for name in bodies:
         path = '/AUTH_test/' + name
         policy = made.policy_of(name.partition('/')[0])
         assert sorted(file.node for file in made.files(path)) == sorted(
             made.primaries(path, policy))
-    made.remove('n4')
-    made.rebalance()
+    assert [command for command, _said in commands] == [
+        'node remove n4', 'rebalance']
+    made.plan = plan.load(made.plan.root)
     assert made.plan.nodes == ['n1', 'n2', 'n3']
     assert 'n4' not in made.network.members()
     assert not processes.find(made.plan.path('n4'))
@@ -358,17 +392,6 @@ def test_commands_run_inside_and_outside_reaches_nothing(made):
                 '-brief', 'address')
     assert made.plan.address('n2') in done.stdout
     assert made.plan.address('n1') not in done.stdout
-
-
-@pytest.fixture
-def aio(made, capsys):
-    """``swift-dss aio WORDS`` on the bed, run in here: (code, output)."""
-    def run(*words):
-        capsys.readouterr()
-        code = cli.main(['aio', *words, '--root', made.plan.root])
-        captured = capsys.readouterr()
-        return code, captured.out + captured.err
-    return run
 
 
 def test_status_says_who_runs_and_who_does_not(made, aio):

@@ -295,18 +295,32 @@ def test_a_prometheus_evaluates_every_expression(node, tmp_path):
     assert len(alerts()) > 5 and fired == {'SwiftDssSharedDisks'}
 
 
+#: Of the pictures in the manual: ``SWIFT_DSS_PICTURES=doc/source/pictures``
+#: in the environment of this test renews them.
+PICTURES = os.environ.get('SWIFT_DSS_PICTURES', '')
+#: A picture of the manual is no larger than this.
+MAX_PICTURE_BYTES = 150000
+
+
+# chromium's own numbers of the colour schemes that a user may prefer.
+@pytest.mark.parametrize('name,scheme', [('light', 1), ('dark', 0)])
 @pytest.mark.skipif(not shutil.which('chromium'), reason='no chromium here')
-def test_a_browser_shows_it_without_a_complaint(node, tmp_path):
+def test_a_browser_shows_it_without_a_complaint(node, tmp_path, name, scheme):
     picture = tmp_path / 'page.png'
     done = subprocess.run(
         ['chromium', '--headless=new', '--no-sandbox', '--disable-gpu',
-         '--enable-logging=stderr', '--v=0', '--window-size=1240,1600',
+         '--enable-logging=stderr', '--v=0', '--window-size=1240,1080',
+         '--hide-scrollbars',
+         '--blink-settings=preferredColorScheme=%d' % scheme,
          '--user-data-dir=%s' % (tmp_path / 'profile'),
          '--screenshot=%s' % picture, node.url + '/'],
         stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert picture.stat().st_size > 20000
+    assert 20000 < picture.stat().st_size < MAX_PICTURE_BYTES
     complaints = [line for line in done.stderr.splitlines()
                   if 'CONSOLE' in line]
     assert complaints == []
+    if PICTURES:
+        shutil.copy(picture, os.path.join(
+            PICTURES, 'status-%s.png' % name))

@@ -15,7 +15,7 @@ import sys
 import time
 
 import pytest
-from support import md5, quarantined, tier, wait_until
+from support import manual, md5, quarantined, tier, wait_until
 from support.rigs import remote_stubs as stubs
 from swiftclient import ClientException
 
@@ -70,16 +70,22 @@ def test_stock_serves_whole_files(any_objects, stock, cluster):
 def test_after_an_uninstall_stock_reads_everything(any_objects, cluster,
                                                    states):
     """The commands of the manual's "Uninstall", in its order."""
+    drain, verify, place, clean = [
+        command.words[1:] for command in manual.commands(
+            manual.SOURCE / 'howto' / 'uninstall.rst')]
     made = any_objects.make_all(states)
-    code, said = _command(cluster, 'tier', 'verify', '--stock')
+    code, said = _command(cluster, *verify)
     assert code == 1 and said['stubs'] >= 3 * len(made)
-    code, said = _command(cluster, 'gateway', 'drain', '--to', 'local')
+    code, said = _command(cluster, *drain)
     assert (code, said['failures']) == (0, 0)
     with _stock(cluster) as port:
         processes.end(cluster.conf.root, ['object-server', 'tierd'])
         try:
-            code, said = _command(cluster, 'tier', 'verify', '--stock')
+            code, said = _command(cluster, *verify)
             assert (code, said['stubs'], said['quarantined']) == (0, 0, 0)
+            assert _command(cluster, *place)[0] == 0
+            assert _run(*clean, '--devices', cluster.conf.path(
+                'devices')).returncode == 0
             before = set(quarantined(cluster))
             for obj in made:
                 _same_bytes(any_objects, obj, port)
@@ -99,11 +105,15 @@ def test_after_an_uninstall_stock_reads_everything(any_objects, cluster,
               'its auditor' % (any_objects.policy_name, len(hashes)))
 
 
-def _command(cluster, room, verb, *options):
-    done = subprocess.run(
-        [sys.executable, '-m', 'swift_dss.cli.main', room, verb, '--json',
-         '--config', cluster.conf.path('etc', 'dss.conf'), *options],
+def _run(*words):
+    return subprocess.run(
+        [sys.executable, '-m', 'swift_dss.cli.main', *words],
         capture_output=True, text=True, timeout=300)
+
+
+def _command(cluster, room, verb, *options):
+    done = _run(room, verb, '--json', '--config',
+                cluster.conf.path('etc', 'dss.conf'), *options)
     return done.returncode, json.loads(done.stdout)
 
 

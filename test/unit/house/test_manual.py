@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pathlib
 import re
@@ -12,6 +11,7 @@ import sys
 from collections import Counter
 
 import pytest
+from support import manual
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SOURCE = ROOT / 'doc' / 'source'
@@ -100,19 +100,9 @@ def test_the_manual_builds_without_warnings(html):
     assert (html / 'index.html').exists()
 
 
-@pytest.fixture(scope='module')
-def generated():
-    """The extension that makes pages of parsers and samples."""
-    sys.path.insert(0, str(ROOT / 'doc' / 'ext'))
-    try:
-        return importlib.import_module('generated')
-    finally:
-        sys.path.pop(0)
-
-
-def test_the_reference_has_each_verb(html, generated):
+def test_the_reference_has_each_verb(html):
     page = (html / 'reference' / 'commands.html').read_text()
-    verbs = [words for words, _line, _parser in generated.verbs()]
+    verbs = [words for words, _line, _parser in manual.generated().verbs()]
     assert ['tier', 'demote'] in verbs
     for words in verbs:
         assert 'id="cli-%s"' % '-'.join(words) in page, words
@@ -127,8 +117,8 @@ def test_the_reference_has_each_option(html):
         assert re.search('id="dss-conf-[a-z]+-%s"' % name, page), name
 
 
-def test_options_of_a_sample_have_the_comments_above_them(generated):
-    assert generated.parts("""# Of the file.
+def test_options_of_a_sample_have_the_comments_above_them():
+    assert manual.generated().parts("""# Of the file.
 
 # Of the section.
 [tier]
@@ -166,3 +156,74 @@ def test_each_decision_has_an_id_a_date_and_a_status():
             assert status == 'in force' or re.match(
                 r'replaced by :ref:`[a-z]+-\d\d`$', status), name
     assert len(known) > 100
+
+
+#: Questions of a newcomer: pages from the first one to the answer, each with
+#: a link to the next, and words that the last one says at the place.
+QUESTIONS = {
+    'install on my cluster': (
+        ['start/install.html'], 'diskfile_module = egg:swift_dss#dss.fs'),
+    'try it': (['start/all-in-one.html'], 'bash devstack/aio.sh'),
+    'what does class X mean': (
+        ['reference/class-table.html'], 'user1'),
+    'how do I get off it': (
+        ['howto/uninstall.html'], 'swift-dss gateway drain --to local'),
+    'what happens when S3 is down': (
+        ['reference/failures.html#failures-s3'], 'Retry-After'),
+    'which alert means what': (
+        ['reference/alerts.html#alerts'], 'SwiftDssOldBacklog'),
+    'where is the code of X': (
+        ['explanation/find-your-way.html'], 'objserver/writer.py'),
+    'what does it cost me': (
+        ['explanation/gateway.html#costs'], 'list prices'),
+}
+
+
+def links(html, page):
+    """Where the text of a page leads to, without what the theme adds."""
+    body = (html / page).read_text().partition('<section')[2].rpartition(
+        '</section>')[0]
+    for target in re.findall(r'href="([^"]+)"', body):
+        if '://' not in target:
+            path, _, anchor = target.partition('#')
+            path = os.path.normpath(os.path.join(
+                os.path.dirname(page), path)) if path else page
+            yield path + ('#' + anchor if anchor else '')
+
+
+@pytest.mark.parametrize('question', QUESTIONS)
+def test_a_newcomer_finds_the_answer_in_three_links(html, question):
+    path, answer = QUESTIONS[question]
+    assert len(path) <= 3
+    at = 'index.html'
+    for step in path:
+        assert step in set(links(html, at)), (at, step)
+        at = step.partition('#')[0]
+    text = (html / at).read_text()
+    anchor = path[-1].partition('#')[2]
+    if anchor:
+        assert text.count('id="%s"' % anchor) == 1
+        text = text.split('id="%s"' % anchor)[1]
+    assert answer in re.sub(r'<[^>]+>', '', text)
+    print('figure: %s: index > %s' % (question, ' > '.join(path)))
+
+
+def test_the_figures_of_the_first_page_stand_in_the_evidence():
+    page = (SOURCE / 'index.rst').read_text()
+    rows = [re.match(r'(.+?)\n     - ``(.+?)``\n     - :doc:`(.+?)`',
+                     row, re.S).groups()
+            for row in page.split('\n   * - ')[2:]]
+    assert len(rows) == 6
+    readme = ' '.join((ROOT / 'README.md').read_text().split())
+    for figure, command, where in rows:
+        figure, command = ' '.join(figure.split()), ' '.join(command.split())
+        assert '| %s | `%s` |' % (figure, command) in readme
+        evidence = re.sub(r'\s*\\?\n\s*', ' ', (
+            SOURCE / (where + '.rst')).read_text())
+        assert command.split(' --')[0] in evidence, (where, command)
+        for number in re.findall(r'\*\*([\d.,]+)', figure):
+            assert number in evidence, (where, number)
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / 'README.md').read_text().splitlines()) <= 120
