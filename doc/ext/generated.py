@@ -1,6 +1,6 @@
 """Pages of the reference that are made of what the program itself reads.
 
-Three directives for ``doc/source/reference``:
+Four directives for ``doc/source``:
 
 ``.. commands::``
     Each verb of ``swift-dss`` with its usage, arguments and options, from the
@@ -14,14 +14,20 @@ Three directives for ``doc/source/reference``:
 ``.. alerts:: etc/prometheus-rules.yml``
     Each alert with its condition, and what the rule says of it.
 
+``.. results:: FILE.json``
+    The commands and the table that a bench or a test has written, from a file
+    beside the page: ``commands``, ``head`` and ``rows``.
+
 None can differ from the program, as none is written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import re
+import textwrap
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Tuple
 
 from docutils import nodes
@@ -239,9 +245,36 @@ class Alerts(_Generated):
                 path.read_text(encoding='utf-8'))))]
 
 
+class Results(_Generated):
+    """``.. results:: FILE.json``"""
+
+    required_arguments = 1
+
+    def run(self) -> List[nodes.Node]:
+        relative, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(relative)
+        with open(path, encoding='utf-8') as source:
+            told = json.load(source)
+        typed = '\n'.join(' \\\n'.join(textwrap.wrap(
+            command, 84, subsequent_indent='    ', break_on_hyphens=False,
+            break_long_words=False)) for command in told['commands'])
+        table = nodes.tgroup(
+            '', *(nodes.colspec(colwidth=1) for _ in told['head']),
+            nodes.thead('', self._row(told['head'])),
+            nodes.tbody('', *map(self._row, told['rows'])),
+            cols=len(told['head']))
+        return [nodes.literal_block(typed, typed, language='none'),
+                nodes.table('', table)]
+
+    def _row(self, cells: List[str]) -> nodes.row:
+        return nodes.row('', *(nodes.entry('', nodes.paragraph(cell, cell))
+                               for cell in cells))
+
+
 def setup(app: Any) -> Dict[str, Any]:
     """Tell Sphinx of the directives."""
     app.add_directive('commands', Commands)
     app.add_directive('sample', Sample)
     app.add_directive('alerts', Alerts)
+    app.add_directive('results', Results)
     return {'parallel_read_safe': True}
