@@ -90,6 +90,12 @@ def _words(line: str) -> Iterator[List[str]]:
     yield words
 
 
+def lines(page: pathlib.Path, program: str) -> List[str]:
+    """Lines of code blocks that begin with a program, for a shell."""
+    return [line.strip() for line in page.read_text('utf-8').split('\n')
+            if line.startswith('   ') and line.split()[:1] == [program]]
+
+
 def inline(page: pathlib.Path) -> List[Command]:
     """Commands that stand in the text of a page."""
     text = page.read_text(encoding='utf-8')
