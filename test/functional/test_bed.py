@@ -316,6 +316,23 @@ def test_the_operators_tools_run_as_a_node(made):
         assert '"d1"' in done.stdout
 
 
+def test_what_a_drain_would_do_is_said_and_not_done(made):
+    client = made.client()
+    client.container('would')
+    assert client.put('would/o', pattern(50000)).status == 201
+    for words in (('drain', '--to', 'remote'),
+                  ('relocate', '--container', 'AUTH_test/would')):
+        done = made.tool('n1', 'gateway', *words, '--dry-run', '--json')
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        assert said['dry_run'] and said['moves'] >= 1
+        assert said['freed_bytes'] >= 50000
+    done = made.tool('n1', 'gateway', 'drain', '--to', 'local', '--dry-run')
+    assert 'would drain: ' in done.stdout and done.returncode == 0
+    head = made.direct('n1', 'HEAD', '/AUTH_test/would/o')
+    assert 'ssd' in head.headers['x-backend-dss-tier']
+
+
 def _cluster(made, node='n1'):
     done = made.tool(node, 'tier', 'status', '--cluster', '--json')
     assert done.stdout, done.stderr

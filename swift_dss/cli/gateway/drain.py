@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from swift_dss.cli.ask import ask, json_text, result
+from swift_dss.cli.gateway import planned
 from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
 
@@ -19,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seconds', type=float, default=600.0,
                         help='how long S3 may take for some versions '
                         '(%(default)s)')
+    planned.add_dry_run(parser)
 
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
@@ -26,12 +28,15 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     with Progress('drain', quiet=args.json) as progress:
         answer = result(
             ask(conf, {'verb': 'drain', 'to': args.to,
-                       'seconds': args.seconds}),
+                       'seconds': args.seconds,
+                       'dry_run': args.dry_run}),
             lambda said: progress.show(said['done'], said['of']))
     for text in answer['failed']:
         print('swift-dss gateway drain: ' + text, file=sys.stderr)
     if args.json:
         print(json_text(answer))
+    elif args.dry_run:
+        print(planned.text('drain', answer))
     else:
         print('%d versions; %d were moved, %d could not be' % (
             answer['versions'], answer['moved'], answer['failures']))

@@ -8,6 +8,7 @@ import sys
 from typing import Any, Dict
 
 from swift_dss.cli.ask import ask, json_text, result
+from swift_dss.cli.gateway import planned
 from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
 
@@ -22,11 +23,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--device')
     parser.add_argument('--seconds', type=float, default=600.0,
                         help='how long to wait for S3 (%(default)s)')
+    planned.add_dry_run(parser)
 
 
 def run(args: argparse.Namespace, conf: NodeConf) -> int:
     """Ask the daemon; 1 if some could not go."""
-    request: Dict[str, Any] = {'verb': 'relocate', 'seconds': args.seconds}
+    request: Dict[str, Any] = {'verb': 'relocate', 'seconds': args.seconds,
+                               'dry_run': args.dry_run}
     for name, value in (('object', args.object), ('class', args.class_),
                         ('container', args.container),
                         ('device', args.device)):
@@ -36,6 +39,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
         answer = result(ask(conf, request), lambda said: progress.show(
             said['done'], said['of']))
     print(json_text(answer) if args.json else
+          planned.text('relocate', answer) if args.dry_run else
           '%d of %d versions are in S3 alone' % (
               answer['relocated'], answer['versions']))
     if not args.json:

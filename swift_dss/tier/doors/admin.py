@@ -18,7 +18,7 @@ from swift_dss.tier.local.addresses import object_hash
 from swift_dss.tier.node import Node
 from swift_dss.tier.upkeep import Upkeep
 from swift_dss.tier.walk.drain import Drainer
-from swift_dss.tier.walk.relocate import DEFAULT_WAIT_SECONDS
+from swift_dss.tier.walk.relocate import DEFAULT_WAIT_SECONDS, Planned
 from swift_dss.tier.walk.repair import Mender
 from swift_dss.tier.walk.told import MOST_TOLD, Told
 
@@ -92,6 +92,8 @@ class AdminServer(AdminDoor):
                 return
 
     def _drain(self, request: Dict[str, Any], progress: Progress) -> Any:
+        if request.get('dry_run'):
+            return self._drainer.plan(str(request.get('to')), progress)
         return self._drainer.run(
             str(request.get('to')),
             float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
@@ -224,6 +226,8 @@ class AdminServer(AdminDoor):
     def _relocate(self, request: Dict[str, Any],
                   progress: Progress) -> Any:
         """Send versions to S3 now, wait, and drop them here."""
+        if request.get('dry_run'):
+            return self._planned(request, progress)
         deadline = time.monotonic() + float(
             request.get('seconds', DEFAULT_WAIT_SECONDS))
         failed = Told()
@@ -241,6 +245,16 @@ class AdminServer(AdminDoor):
             done += len(page)
         return {'versions': done, 'failed': failed.lines(),
                 'relocated': done - failed.count}
+
+    def _planned(self, request: Dict[str, Any], progress: Progress) -> Any:
+        """What a relocation would do."""
+        planned = Planned()
+        total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
+        for page in pages:
+            planned.versions += len(page)
+            self._node.relocator.plan(page, planned)
+            progress({'done': planned.versions, 'of': total})
+        return dict(planned.plain(), failed=[], failures=0)
 
     def _reload(self, request: Dict[str, Any], _: Progress) -> Any:
         self._upkeep.reload()

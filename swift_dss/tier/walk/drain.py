@@ -29,7 +29,7 @@ from swift_dss.gateway.service import Gateway
 from swift_dss.tier.index.filters import ALL
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.local.local import Local
-from swift_dss.tier.walk.relocate import Relocator
+from swift_dss.tier.walk.relocate import Planned, Relocator
 from swift_dss.tier.walk.survey import DataFile, data_files
 from swift_dss.tier.walk.told import Told
 from swift_dss.wire.control import FetchReply, FetchRequest
@@ -94,11 +94,7 @@ class Drainer:
         :raises BadConfig: another word
         :raises TierFull: all of it has no room here; nothing was moved
         """
-        if where not in ('local', 'remote'):
-            raise BadConfig('%r is neither local nor remote' % where)
-        if where == 'local':
-            self._require_room()
-        else:
+        if self._is_to_remote(where):
             self._ready_gateway().hurry()
         first = self._walk(where, seconds, lambda done: progress(
             {'done': done, 'of': None}))
@@ -107,6 +103,27 @@ class Drainer:
             {'done': done, 'of': max(done, first.versions)}))
         return {'versions': last.versions, 'moved': first.moved + last.moved,
                 'failed': last.left.lines(), 'failures': last.left.count}
+
+    def plan(self, where: str, progress: Progress) -> Dict[str, Any]:
+        """What :meth:`run` would do; refuses what it would refuse."""
+        to_remote = self._is_to_remote(where)
+        if to_remote:
+            self._ready_gateway()
+        planned, left = Planned(), Told()
+        for files in self._pages(left):
+            planned.versions += len(files)
+            rows = [row for row in (self._to_do(file.version, file.partition,
+                                                where) for file in files)
+                    if row is not None]
+            if to_remote:
+                self._relocator.plan(rows, planned)
+            else:
+                planned.moves += len(rows)
+                planned.fetched_bytes += sum(
+                    self._away_bytes(row) for row in rows)
+            progress({'done': planned.versions, 'of': None})
+        return dict(planned.plain(), failed=left.lines(),
+                    failures=left.count)
 
     def rekey(self, seconds: float, progress: Progress) -> Dict[str, Any]:
         """Put every copy in S3 under the active key.
@@ -138,6 +155,21 @@ class Drainer:
                 'failed': failed.lines(), 'failures': failed.count}
 
     # -- inside ----------------------------------------------------------
+
+    def _is_to_remote(self, where: str) -> bool:
+        if where not in ('local', 'remote'):
+            raise BadConfig('%r is neither local nor remote' % where)
+        if where == 'local':
+            self._require_room()
+        return where == 'remote'
+
+    def _away_bytes(self, row: VersionRow) -> int:
+        """Bytes that only S3 has; 0 of a version that cannot be read."""
+        try:
+            return sum(extent.length for extent in self._away(
+                row.version, row.partition))
+        except (DssError, OSError):
+            return 0
 
     def _ready_gateway(self) -> Gateway:
         if self._gateway is None:

@@ -13,7 +13,8 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Dict, List, Optional, Sequence, Union
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
@@ -33,6 +34,34 @@ _BATCH = 64
 _LOOK_SECONDS = 0.1
 #: A version that is not in S3 by then is told of as not moved.
 DEFAULT_WAIT_SECONDS = 600.0
+
+
+@dataclass
+class Planned:
+    """What a relocation or a drain would do, in versions and bytes.
+
+    :param versions: those that were looked at
+    :param moves: those of them that are not where they are wanted
+    :param stays: those of ``moves`` whose class keeps them on this cluster
+    :param sent_bytes: that S3 does not have yet
+    :param fetched_bytes: that S3 alone has
+    :param freed_bytes: of SSD and HDD
+    """
+
+    versions: int = 0
+    moves: int = 0
+    stays: int = 0
+    sent_bytes: int = 0
+    fetched_bytes: int = 0
+    freed_bytes: int = 0
+
+    def plain(self) -> Dict[str, Any]:
+        """As the daemon answers it."""
+        return {
+            'versions': self.versions, 'moves': self.moves,
+            'stays': self.stays, 'sent_bytes': self.sent_bytes,
+            'fetched_bytes': self.fetched_bytes,
+            'freed_bytes': self.freed_bytes, 'dry_run': True}
 
 
 class Relocator:
@@ -85,6 +114,17 @@ class Relocator:
                         why[row.version] = text
                     progress(done, len(rows))
         return why
+
+    def plan(self, rows: Sequence[VersionRow], into: Planned) -> None:
+        """Add what :meth:`relocate` would do with rows, and do nothing."""
+        for row in rows:
+            here = sum(span.ssd_bytes + span.hdd_bytes for span in row.spans)
+            into.moves += bool(here or not row.on_remote)
+            if self._stays(row):
+                into.stays += 1
+                continue
+            into.sent_bytes += 0 if row.on_remote else row.size
+            into.freed_bytes += here
 
     def spill(self, device: Device) -> int:
         """Above ``spill_at``, send and drop the least recently used versions.

@@ -24,10 +24,13 @@ class FakeNode:
         self.in_force, self.metrics = rig.in_force, rig.metrics
         self.gateway = None
         self.relocator = self.keepers = self
-        self.pages = []
+        self.pages, self.planned = [], 0
 
     def kick(self, device=''):
         """Nobody to wake."""
+
+    def plan(self, rows, into):
+        self.planned += len(rows)
 
     def relocate(self, rows, seconds, progress):
         self.pages.append(len(rows))
@@ -106,6 +109,15 @@ def test_a_relocation_goes_page_by_page(admin, node):
     assert node.pages == [5000] * 4
     assert (answer['versions'], answer['relocated']) == (ROWS, ROWS - 4)
     assert len(answer['failed']) == 4
+
+
+def test_a_dry_run_relocates_nothing(admin, node):
+    said = []
+    answer = admin.answer({'verb': 'relocate', 'class': '0',
+                           'dry_run': True}, said.append)
+    assert node.pages == [] and node.planned == ROWS
+    assert (answer['versions'], answer['dry_run']) == (ROWS, True)
+    assert said[-1] == {'done': ROWS, 'of': ROWS}
 
 
 def test_an_object_without_bytes_has_none_to_wait_for(tmp_path):

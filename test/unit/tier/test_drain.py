@@ -261,3 +261,51 @@ def test_only_local_and_remote_are_sides(rig):
 def test_without_s3_nothing_is_drained_to_it(rig):
     with pytest.raises(TierUnavailable, match='gateway'):
         Drainer(rig.local, None, None).run('remote', 1.0, lambda said: None)
+
+
+def plan(rig, to):
+    """``gateway drain --dry-run``."""
+    gateway = Ready(rig) if to == 'remote' else None
+    return Drainer(rig.local, gateway, Relocator(
+        rig.local, gateway, rig.metrics, rig.keeper.duties.stopping)).plan(
+            to, lambda said: None)
+
+
+def state(rig, places):
+    return [rig.local.describe(place.version, place.partition)
+            for place in places]
+
+
+def test_a_dry_run_says_what_the_drain_to_s3_then_does(rig):
+    in_both = rig.put('both', b'x' * 20 * KIB)
+    in_s3(rig, in_both.version, in_both.partition)
+    places = [in_both, rig.put('here', b'x' * 8 * KIB), stub(rig)]
+    before = state(rig, places)
+    said = plan(rig, 'remote')
+    assert state(rig, places) == before
+    assert (said['versions'], said['moves'], said['stays']) == (3, 3, 0)
+    # A version on the HDD has no second copy on the SSD.
+    assert (said['sent_bytes'], said['freed_bytes'], said['fetched_bytes']) \
+        == (28 * KIB, 48 * KIB, 0)
+    assert drain(rig, 'remote')['moved'] == said['moves']
+    again = plan(rig, 'remote')
+    assert (again['moves'], again['sent_bytes'], again['freed_bytes']) == (
+        0, 0, 0)
+
+
+def test_a_dry_run_says_what_would_come_back(rig):
+    place, other = rig.put('o', b'x' * 20 * KIB), stub(rig, 'p')
+    in_s3(rig, place.version, place.partition)
+    rig.local.demote(place.version, place.partition, to_hdd=False)
+    before = state(rig, [place, other])
+    said = plan(rig, 'local')
+    assert state(rig, [place, other]) == before
+    assert (said['moves'], said['fetched_bytes'], said['sent_bytes']) == (
+        2, 20 * KIB, 0)
+
+
+def test_a_dry_run_refuses_what_the_drain_refuses(rig):
+    with pytest.raises(BadConfig):
+        plan(rig, 'elsewhere')
+    with pytest.raises(TierUnavailable):
+        Drainer(rig.local, None, None).plan('remote', lambda said: None)

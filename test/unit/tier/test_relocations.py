@@ -7,10 +7,11 @@ import threading
 import pytest
 from support.nodes.tier_node import KIB, Rig
 
+from swift_dss.cli.gateway.planned import text as planned_text
 from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.tier.walk.relocate import Relocator
+from swift_dss.tier.walk.relocate import Planned, Relocator
 
 TABLE = ClassTable.of([
     ClassSpec(0, 'plain', 0), ClassSpec(2, 'pinned', 2, pin=True),
@@ -41,3 +42,27 @@ def test_what_stays_on_the_cluster_is_not_relocated(rig, class_id, goes):
     tiers = rig.local.describe(place.version,
                                place.partition).residency.tiers
     assert (tiers == Tier.REMOTE) is goes
+
+
+def test_a_dry_run_says_what_would_go_and_what_stays(rig):
+    places = [rig.put(name, b'x' * 64 * KIB, class_map=ClassMap.from_spans(
+        [Span(0, 8 * KIB, class_id)], 0))
+        for name, class_id in (('o', 0), ('p', 0), ('stays', 2))]
+    rig.local.record_remote(places[0].version, places[0].partition,
+                            RemoteCopy('s3', 'k', 'e', 1.0))
+    before = [rig.index.get(place.version) for place in places]
+    work = Relocator(rig.local, rig.gateway, rig.metrics, threading.Event())
+    planned = Planned()
+    work.plan(before, planned)
+    assert planned == Planned(0, 3, 1, 64 * KIB, 0, 128 * KIB)
+    assert [rig.index.get(place.version) for place in places] == before
+
+
+@pytest.mark.parametrize('counts, text', [
+    ((10, 3, 1, 2 << 20, 0, 5 << 20), 'would relocate: 3 of 10 versions, '
+     '2.0 MiB to S3, 5.0 MiB of SSD and HDD freed, 1 stay, by their class'),
+    ((10, 2, 0, 0, 1 << 30, 0), 'would relocate: 2 of 10 versions, 1.0 GiB '
+     'from S3'),
+    ((4, 0, 0, 0, 0, 0), 'would relocate: 0 of 4 versions')])
+def test_it_says_so_in_a_line(counts, text):
+    assert planned_text('relocate', Planned(*counts).plain()) == text
