@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from swift.common.storage_policy import POLICIES
+from swift.common.swob import wsgi_to_str
 from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.proxy.pipeline import below_of
@@ -19,11 +20,13 @@ class Placed(NamedTuple):
     """The devices of an object.
 
     :param policy: Swift's storage policy
+    :param partition: of the ring
     :param nodes: of the ring, primaries only
     :param handoffs: where a write goes that those do not take
     """
 
     policy: Any
+    partition: int
     nodes: List[Node]
     handoffs: Iterator[Node]
 
@@ -68,5 +71,5 @@ class Replicas:
             return None
         ring = rings(int(index))
         partition, nodes = ring.get_nodes(
-            target.account, target.container, target.obj)
-        return Placed(policy, nodes, ring.get_more_nodes(partition))
+            *(wsgi_to_str(name) for name in target))
+        return Placed(policy, partition, nodes, ring.get_more_nodes(partition))

@@ -11,19 +11,19 @@ from __future__ import annotations
 import os
 import random
 import time
-from typing import Any
+from typing import Any, Mapping
 
 from swift.common.swob import wsgi_to_str
 
 from swift_dss.core.errors import DssError
 from swift_dss.io import waiting
-from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.large.reading import Reader
 from swift_dss.proxy.large.records import Record, Records
 from swift_dss.proxy.large.segments import after, post_alone
 from swift_dss.proxy.large.spreading import Spreader, Work, shown
 from swift_dss.proxy.services import Services
+from swift_dss.proxy.work.primaries import Primaries
 from swift_dss.proxy.work.rows import Unreachable, own_env
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import classmap, names
@@ -46,6 +46,7 @@ class Worker:
         self._app = app
         self._services = services
         self._records = records
+        self._primaries = Primaries(app)
         self._reader = reader
         self._spreader = spreader
         self._pid = 0
@@ -98,12 +99,15 @@ class Worker:
                 self._services.logger.exception('dss: records of work')
 
     def _do(self, env: Env, record: Record) -> bool:
-        answer = reclassify.head(env, self._app, record.target, newest=True)
-        if answer.status_int != 404 and not answer.is_success:
-            raise Unreachable('HEAD gives %d' % answer.status_int)
-        if not is_of(record, answer):
-            return True  # it is gone, or a newer POST has its own record
-        whole = self._reader.stored(env, record.target, answer.headers)
+        headers = self._primaries.look(env, record.target)
+        if headers is None or not is_of(record, headers):
+            # It is gone, or a newer POST has its own record: if that is so for
+            # all of its servers.
+            if any(is_of(record, said) for said in self._primaries.agree(
+                    env, record.target) or ()):
+                raise Unreachable('its servers are not at one')
+            return True
+        whole = self._reader.stored(env, record.target, headers)
         table = self._services.settings.current().table
         progress = _Progress(self, env, record, len(
             {use.path for use in whole.uses if use.path}))
@@ -124,13 +128,13 @@ class Worker:
         :returns: False if a newer POST did
         :raises Unreachable: the manifest cannot be reached
         """
-        answer = reclassify.head(env, self._app, record.target, newest=True)
-        if answer.is_success and not is_of(record, answer):
+        headers_now = self._primaries.look(env, record.target)
+        if headers_now is not None and not is_of(record, headers_now):
             return False
         # Each change of the mark is newer than the one before.
         said = post_alone(
             env, self._app, record.target, dict(headers, **record.beside),
-            after('', answer.headers.get(names.MAP_AT) or record.at))
+            after('', (headers_now or {}).get(names.MAP_AT) or record.at))
         if said not in (202, 404):
             raise Unreachable('POST gives %d' % said)
         return True
@@ -172,8 +176,7 @@ def state_text(record: Record, done: int, total: int) -> str:
     return '%s %d/%d' % (record.name, done, total)
 
 
-def is_of(record: Record, answer: Any) -> bool:
+def is_of(record: Record, headers: Mapping[str, str]) -> bool:
     """True if a manifest, by its HEAD, still waits for this record."""
-    return bool(answer.is_success and stored.is_manifest(answer.headers)
-                and (answer.headers.get(names.STATE) or '').split(' ')[0]
-                == record.name)
+    return bool(stored.is_manifest(headers) and (headers.get(
+        names.STATE) or '').split(' ')[0] == record.name)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from dataclasses import replace
+from typing import (
+    Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple)
 from urllib.parse import parse_qsl
 
 from swift.common.constraints import MAX_META_VALUE_LENGTH
@@ -47,6 +49,39 @@ _BY_US = 'lifecycle'
 Counts = Dict[str, int]
 
 
+class _Turn(NamedTuple):
+    """Where a round stands.
+
+    :param marker: the name that it has come to
+    :param looked_at: when all objects were last looked at
+    :param is_thorough: it looks at all of them, however young their rows
+    """
+
+    marker: str
+    counts: Counts
+    looked_at: float
+    is_thorough: bool
+
+    def at(self, marker: str) -> str:
+        """For the row, within a value of Swift's metadata. A beginning of a
+        name comes before it: some objects are then looked at again."""
+        while True:
+            text = json.dumps({
+                'marker': marker, 'counts': self.counts,
+                'looked_at': self.looked_at, 'thorough': self.is_thorough})
+            if len(text) <= MAX_META_VALUE_LENGTH or not marker:
+                return text
+            marker = marker[:-8]
+
+    def ended(self, now: int) -> str:
+        """For the row of a round that has come to its end. What was put off
+        is looked at in the next."""
+        is_done = self.is_thorough and not self.counts.get('later')
+        return json.dumps({
+            'at': now, 'counts': self.counts,
+            'looked_at': now if is_done else self.looked_at})
+
+
 class Buckets:
     """Knows which containers have rules, and acts on them.
 
@@ -59,9 +94,10 @@ class Buckets:
         self._services = services
         self._subjects = subjects
         self._options = options
-        self._rows = Rows(app, ACCOUNT, _CONTAINER)
-        self._parts = Parts(app, Rows(app, ACCOUNT, 'parts'), services,
-                            options.interval)
+        self._now = subjects.clock.now
+        self._rows = Rows(app, ACCOUNT, _CONTAINER, self._now)
+        self._parts = Parts(app, Rows(app, ACCOUNT, 'parts', self._now),
+                            services, subjects, options.interval)
         #: By row under way: what was written to it, and the name meant, which
         #: may be too long for it.
         self._markers: Dict[str, Tuple[str, str]] = {}
@@ -101,7 +137,7 @@ class Buckets:
         with guarded(self._services, 'lifecycle', row.name):
             account, container = json.loads(row.body)
             return self._page(env, row, Target(account, container), leads)
-        self._rows.touch(env, row.name, time.time() + min(
+        self._rows.touch(env, row.name, self._now() + min(
             60, self._options.interval), row.beside)
         return False
 
@@ -111,23 +147,18 @@ class Buckets:
 
         :returns: whether there may be more, and the row says where it begins
         """
-        started = time.time()
+        started = self._now()
         lifecycle = self._rules(env, bucket)
         if lifecycle is None:
-            self._without_rules(env, row, started)
+            self._without_rules(env, row, bucket, started)
             return False
-        progress = json.loads(row.beside or '{}')
-        counts: Counts = progress.get('counts', {}) \
-            if progress.get('marker') else {}
-        known, marker = self._markers.pop(row.name, ('', ''))
-        if known != row.beside:
-            marker = str(progress.get('marker', ''))
+        turn = self._turn_of(row, started)
+        counts, marker = turn.counts, turn.marker
         page = next(pages(env, self._app, bucket, marker), None)
         if page is None:
             self._count(counts, 'rounds')
             self._rows.touch(env, row.name, started + self._options.interval,
-                             json.dumps({'at': int(time.time()),
-                                         'counts': counts}))
+                             turn.ended(int(self._now())))
             return False
         asked = time.monotonic()
         for listed in page:
@@ -140,53 +171,93 @@ class Buckets:
                 if self._rules(env, bucket) != lifecycle:
                     return True
             self._count(counts, 'seen')
-            self._object(env, bucket, listed, lifecycle, counts)
+            self._object(env, bucket, listed, lifecycle, turn)
         # Due, so that the next leader goes on here if this one dies.
         marker = str(page[-1]['name'])
-        text = _progress(marker, counts)
+        text = turn.at(marker)
         self._markers[row.name] = text, marker
         return self._rows.touch(env, row.name, started, text)
 
-    def _without_rules(self, env: Env, row: Row, now: float) -> None:
-        if now - row.made_at > _GRACE_SECONDS:
+    def _turn_of(self, row: Row, now: float) -> _Turn:
+        kept = json.loads(row.beside or '{}')
+        known, marker = self._markers.pop(row.name, ('', ''))
+        if known != row.beside:
+            marker = str(kept.get('marker', ''))
+        looked_at = float(kept.get('looked_at', 0))
+        if kept.get('marker'):
+            return _Turn(marker, kept.get('counts', {}), looked_at,
+                         bool(kept.get('thorough')))
+        return _Turn('', {}, looked_at,
+                     now - looked_at >= self._options.day_seconds)
+
+    def _without_rules(self, env: Env, row: Row, bucket: Target,
+                       now: float) -> None:
+        if now - row.made_at > _GRACE_SECONDS and \
+                not self._may_have_rules(env, bucket):
             self._rows.delete(env, row.name, now)
         else:
             self._rows.touch(env, row.name, now + min(
                 600, self._options.interval))
 
+    def _may_have_rules(self, env: Env, bucket: Target) -> bool:
+        """Whether a server has rules that the newest of those that answered
+        had not.
+
+        :raises Unreachable: one does not answer
+        """
+        return any(map(_rules_of, self._subjects.primaries.agree(
+            env, bucket) or ()))
+
     def _rules(self, env: Env, bucket: Target) -> Optional[Lifecycle]:
+        """The rules in force. They end no objects unless all servers of the
+        bucket have the same: those that are away may know newer ones."""
         headers = reclassify.look(env, self._app, bucket, newest=True)
         if headers is None:
             return None
-        lifecycle = stored.from_headers(names.CONTAINER_SYSMETA_LIFECYCLE,
-                                        headers)
-        if lifecycle is not None and is_versioned(headers):
+        lifecycle = _rules_of(headers)
+        if lifecycle is None:
+            return None
+        if is_versioned(headers):
             return Lifecycle(())
-        return lifecycle
+        if not any(rule.expiration for rule in lifecycle.rules):
+            return lifecycle
+        try:
+            told = self._subjects.primaries.agree(env, bucket)
+        except Unreachable as err:
+            told = [{}]
+            self._services.logger.warning('dss: lifecycle: %s', err)
+        if told is None or len(told) > 0 and all(
+                _rules_of(headers) == lifecycle for headers in told):
+            return lifecycle
+        self._services.count('lifecycle.later')
+        return Lifecycle(tuple(replace(rule, expiration=None)
+                               for rule in lifecycle.rules))
 
     def _object(self, env: Env, bucket: Target, listed: Mapping[str, Any],
-                lifecycle: Lifecycle, counts: Counts) -> None:
+                lifecycle: Lifecycle, turn: _Turn) -> None:
         rules = strategy.fitting(lifecycle.rules, listed['name'],
                                  listed['bytes'])
-        if not self._may_be_due(rules, listed):
+        if not rules or not turn.is_thorough and not self._may_be_due(
+                rules, listed):
             return
         waiting.sleep(1.0 / self._options.per_second)
         try:
             self._act(env, bucket._replace(obj=str_to_wsgi(
-                listed['name'])), rules, counts)
+                listed['name'])), rules, turn.counts)
         except (Unreachable, DssError) as err:
-            self._count(counts, 'later')
+            self._count(turn.counts, 'later')
             self._services.logger.warning('dss: lifecycle: %s', err)
 
     def _may_be_due(self, rules: List[Rule],
                     listed: Mapping[str, Any]) -> bool:
         """Whether a row of a listing is worth a look at its object.
 
-        A change of an object's class makes its row look younger than its
-        data, so rows with a class that rules give are always looked at.
+        A change of an object's class or metadata makes its row look younger
+        than its data. So rows with a class that rules give are always looked
+        at, and all of them once a day.
         """
         since = float(Timestamp.from_isoformat(listed['last_modified']))
-        now, day = time.time(), self._options.day_seconds
+        now, day = self._now(), self._options.day_seconds
         whens = [transition.when for rule in rules
                  for transition in rule.transitions] + [
             rule.expiration for rule in rules if rule.expiration]
@@ -205,7 +276,7 @@ class Buckets:
             return
         tags = dict(parse_qsl(subject.headers.get(names.S3_TAGGING) or '',
                               keep_blank_values=True))
-        action = strategy.due(rules, _facts(subject), tags, time.time(),
+        action = strategy.due(rules, _facts(subject), tags, self._now(),
                               self._options.day_seconds)
         if action is None:
             return
@@ -233,18 +304,12 @@ class Buckets:
         self._services.count('lifecycle.' + event)
 
 
-def _progress(marker: str, counts: Counts) -> str:
-    """Where a round stands, within a value of Swift's metadata. A beginning of
-    a name comes before it: some objects are then looked at again."""
-    while True:
-        text = json.dumps({'marker': marker, 'counts': counts})
-        if len(text) <= MAX_META_VALUE_LENGTH or not marker:
-            return text
-        marker = marker[:-8]
-
-
 def _facts(subject: Subject) -> strategy.Facts:
     given = subject.class_at if subject.given_by != _BY_US else ''
     return strategy.Facts(
         wsgi_to_str(subject.target.obj), subject.size,
         float(Timestamp(subject.data_at)), float(Timestamp(given or 0)))
+
+
+def _rules_of(headers: Mapping[str, str]) -> Optional[Lifecycle]:
+    return stored.from_headers(names.CONTAINER_SYSMETA_LIFECYCLE, headers)

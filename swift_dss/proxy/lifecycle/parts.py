@@ -8,8 +8,7 @@ looks have found no manifest, they go.
 from __future__ import annotations
 
 import json
-import time
-from typing import Callable, Mapping
+from typing import Callable, List, Mapping
 
 from swift.common.swob import str_to_wsgi, wsgi_quote, wsgi_to_str
 from swift.common.middleware.versioned_writes.legacy import (
@@ -22,7 +21,7 @@ from swift.common.wsgi import make_pre_authed_request
 from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.lifecycle.asking import guarded, pages
-from swift_dss.proxy.lifecycle.subjects import Subject
+from swift_dss.proxy.lifecycle.subjects import Subject, Subjects
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
 from swift_dss.proxy.work.rows import (
@@ -34,6 +33,7 @@ _UPLOAD_ID = 'X-Object-Sysmeta-S3api-Upload-Id'
 _LOOK_SECONDS = 600
 #: A row whose manifest one look has not found.
 _GONE = 'gone'
+_EXPIRED = {'X-Backend-Open-Expired': 'true'}
 #: Sysmeta of containers that keep, or have kept, versions: as S3 has them, and
 #: as Swift had them before.
 _VERSIONS = (SYSMETA_VERSIONS_CONT, SYSMETA_VERSIONS_LOC)
@@ -47,11 +47,13 @@ class Parts:
     """
 
     def __init__(self, app: App, rows: Rows, services: Services,
-                 look_seconds: float) -> None:
+                 subjects: Subjects, look_seconds: float) -> None:
         self._app = app
         self._services = services
         self._look_seconds = min(_LOOK_SECONDS, look_seconds)
         self._rows = rows
+        self._primaries = subjects.primaries
+        self._now = subjects.clock.now
 
     def note(self, env: Env, subject: Subject) -> str:
         """An object is about to be deleted.
@@ -66,7 +68,7 @@ class Parts:
         body = json.dumps([*subject.target, upload_id])
         name = name_of(body)
         self._rows.put(env, name, body.encode(),
-                       time.time() + self._look_seconds)
+                       self._now() + self._look_seconds)
         return name
 
     def forget(self, env: Env, name: str) -> None:
@@ -75,7 +77,7 @@ class Parts:
         :param name: of its row, or ''
         """
         if name:
-            self._rows.delete(env, name, time.time())
+            self._rows.delete(env, name, self._now())
 
     def has_rows(self, env: Env) -> bool:
         """Whether any parts wait for their end."""
@@ -91,9 +93,9 @@ class Parts:
             with guarded(self._services, 'lifecycle', row.name):
                 beside = self._do(env, row, leads)
                 if not beside:
-                    self._rows.delete(env, row.name, time.time())
+                    self._rows.delete(env, row.name, self._now())
                     continue
-            self._rows.touch(env, row.name, time.time() + self._look_seconds,
+            self._rows.touch(env, row.name, self._now() + self._look_seconds,
                              beside)
 
     def _do(self, env: Env, row: Row, leads: Callable[[], bool]) -> str:
@@ -102,9 +104,9 @@ class Parts:
         """
         account, container, obj, upload_id = json.loads(row.body)
         target = Target(account, container, obj)
-        manifest = reclassify.look(env, self._app, target, newest=True, also={
-            'X-Backend-Open-Expired': 'true'})
-        if manifest is not None and manifest.get(_UPLOAD_ID) == upload_id \
+        # Each of its servers is asked: the only ones that have it may be away.
+        if any(manifest.get(_UPLOAD_ID) == upload_id
+               for manifest in self._manifests(env, target)) \
                 or self._has_versions(env, target):
             return ''  # it stays, here or among the old versions
         if row.beside != _GONE:
@@ -122,6 +124,13 @@ class Parts:
             has_deleted = True
         # A listing may be late: the last look has deleted nothing.
         return _GONE if has_deleted else ''
+
+    def _manifests(self, env: Env, target: Target) -> List[
+            Mapping[str, str]]:
+        manifest = reclassify.look(env, self._app, target, newest=True,
+                                   also=_EXPIRED)
+        return [manifest] if manifest is not None else \
+            self._primaries.agree(env, target, _EXPIRED) or []
 
     def _has_versions(self, env: Env, target: Target) -> bool:
         return is_versioned(reclassify.look(

@@ -13,7 +13,6 @@ long each time.
 from __future__ import annotations
 
 import json
-import time
 from typing import Callable, Dict, NamedTuple
 
 from swift.common.swob import (
@@ -85,7 +84,8 @@ class Restores:
         self._subjects = subjects
         self._options = options
         self._reader = Reader(app)
-        self._rows = Rows(app, ACCOUNT, _CONTAINER)
+        self._now = subjects.clock.now
+        self._rows = Rows(app, ACCOUNT, _CONTAINER, self._now)
 
     def begin(self, request: ProxyRequest, days: int) -> Body:
         """Answer a POST that restores an object; auth has been asked.
@@ -121,7 +121,7 @@ class Restores:
 
     def _restore(self, env: Env, subject: Subject, class_map: ClassMap,
                  days: int) -> bool:
-        until = _until(days, self._options.day_seconds)
+        until = _until(self._now(), days, self._options.day_seconds)
         known = restores.of_headers(subject.headers)
         return self._subjects.give(env, subject, class_map, _beside(
             subject, known._replace(until=until) if known else
@@ -140,18 +140,19 @@ class Restores:
             self._guarded(env, row)
 
     def _guarded(self, env: Env, row: Row) -> None:
-        again = _Again(time.time() + 30, row.beside)
+        again = _Again(self._now() + 30, row.beside)
         with guarded(self._services, 'restore', row.name):
             again = self._do(env, row, Target(*json.loads(row.body)))
         if again.at:
             self._rows.touch(env, row.name, again.at, again.tries)
 
     def _do(self, env: Env, row: Row, target: Target) -> _Again:
-        now = time.time()
+        now = self._now()
         subject = self._subjects.look(env, target)
         restored = subject and restores.of_headers(subject.headers)
         if subject is None or restored is None:
-            if subject is not None and now - row.made_at < _GRACE_SECONDS:
+            if subject is not None and now - row.made_at < _GRACE_SECONDS \
+                    or self._may_be_restored(env, target):
                 return _Again(now + _GRACE_SECONDS)
             self._rows.delete(env, row.name, now)
             return _Again(0.0)
@@ -160,11 +161,20 @@ class Restores:
         if restored.is_done:
             return _Again(float(restored.until))
         if not self._bring(env, subject):
-            return _after(row.beside, restored.until)
+            return _after(row.beside, restored.until, now)
         if self._subjects.give(env, subject, subject.class_map, _beside(
                 subject, restored._replace(is_done=True))):
             self._services.count('restore.done')
         return _Again(now + _AGAIN_SECONDS)
+
+    def _may_be_restored(self, env: Env, target: Target) -> bool:
+        """Whether a server has a restoration that the newest of those that
+        answered had not.
+
+        :raises Unreachable: one does not answer
+        """
+        return any(restores.of_headers(headers) for headers in
+                   self._subjects.primaries.agree(env, target) or ())
 
     def _give_back(self, env: Env, subject: Subject,
                    restored: Restored) -> float:
@@ -172,7 +182,7 @@ class Restores:
             if restored.given_by else {}
         if self._subjects.give(env, subject, _before(subject), beside):
             self._services.count('restore.ended')
-        return time.time() + _AGAIN_SECONDS
+        return self._now() + _AGAIN_SECONDS
 
     def _bring(self, env: Env, subject: Subject) -> bool:
         """Read what is not on the SSD.
@@ -219,14 +229,14 @@ class Restores:
         return answer
 
 
-def _after(tries: str, end: int) -> _Again:
+def _after(tries: str, end: int, now: float) -> _Again:
     """The next look at bytes that did not come to the SSD.
 
     :param end: of the restoration
     """
     done = int(tries) if tries.isdigit() else 0
     seconds = min(_LATEST_SECONDS, _AGAIN_SECONDS * 2 ** min(done, 30))
-    return _Again(min(time.time() + seconds, float(end)), str(done + 1))
+    return _Again(min(now + seconds, float(end)), str(done + 1))
 
 
 def _before(subject: Subject) -> ClassMap:
@@ -242,7 +252,7 @@ def _beside(subject: Subject, restored: Restored) -> Dict[str, str]:
                 **{names.RESTORED: restores.encode(restored)})
 
 
-def _until(days: int, day_seconds: int) -> int:
-    at = min(int(time.time()) + days * day_seconds, restores.LAST)
+def _until(now: float, days: int, day_seconds: int) -> int:
+    at = min(int(now) + days * day_seconds, restores.LAST)
     return at if day_seconds != DAY_SECONDS else min(restores.LAST, -(
         -at // DAY_SECONDS) * DAY_SECONDS)

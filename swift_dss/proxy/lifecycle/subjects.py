@@ -6,7 +6,6 @@ against all that came later.
 
 from __future__ import annotations
 
-import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from swift.common.swob import HTTPException, wsgi_quote
@@ -24,12 +23,16 @@ from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
 from swift_dss.proxy.trusted import set_headers
+from swift_dss.proxy.work.clock import Clock
+from swift_dss.proxy.work.primaries import Primaries
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import classmap, names
 
-#: Clocks of proxies differ by less.
-_CLOCKS_SECONDS = 60.0
+#: Of a deletion's age: a version that no primary has heard of for so long is
+#: not there. Less than any ``reclaim_age``, so that servers that are away get
+#: the tombstone.
+_UNHEARD_SECONDS = 86400.0
 #: Beside its own container: of ``swift upload -S``, and of parts in S3.
 _SEGMENTS = '', SEGMENTS_SUFFIX, '_segments'
 
@@ -77,26 +80,27 @@ class Subjects:
     """
 
     def __init__(self, app: App, services: Services,
-                 large: LargeObjects) -> None:
+                 large: LargeObjects, primaries: Primaries,
+                 clock: Clock) -> None:
         self._app = app
         self._services = services
         self._large = large
+        self.primaries = primaries
+        self.clock = clock
 
     def look(self, env: Env, target: Target) -> Optional[Subject]:
         """The object; None if there is none, or a symbolic link.
 
         :raises Unreachable: it cannot be looked at
         """
-        looked_at = time.time()
-        headers = reclassify.look(env, self._app, target, newest=True)
+        looked_at = self.clock.now()
+        headers = self.primaries.look(env, target)
         if headers is None:
             return None
         if stored.is_symlink(headers):
             return None
         return Subject(
-            target, headers, Timestamp(
-                headers.get('X-Backend-Data-Timestamp')
-                or headers.get('X-Timestamp') or 0).internal,
+            target, headers, _data_at(headers),
             stored.posted(headers).get(names.MAP_AT, ''), looked_at)
 
     def give(self, env: Env, subject: Subject, class_map: ClassMap,
@@ -120,21 +124,26 @@ class Subjects:
         return self._is_done(subject, status)
 
     def expire(self, env: Env, subject: Subject) -> bool:
-        """Delete it, at the time of the look.
+        """Delete it, if all its primaries know of no newer version.
 
         Swift's expirer deletes at the time that an object's end names, and
         a server that missed an upload of after the look would spread that
         over the upload. At the time of the data a tombstone would be old
-        enough to be reclaimed before all servers have it.
+        enough to be reclaimed before all servers have it; so it is from
+        before the look, by more than uploads stay unheard of.
 
         :returns: False if it has changed since the look
-        :raises Unreachable: too few of its servers answered
+        :raises Unreachable: not all of its servers answered
         """
+        heads = self.primaries.agree(env, subject.target)
+        if heads and max(_data_at(headers) for headers in heads) \
+                > subject.data_at:
+            return False
         request = make_pre_authed_request(
             env, method='DELETE', path=wsgi_quote(subject.target.path),
             headers={'X-Timestamp': max(
                 after('', subject.data_at),
-                Timestamp(subject.looked_at - _CLOCKS_SECONDS).internal)},
+                Timestamp(subject.looked_at - _UNHEARD_SECONDS).internal)},
             swift_source='DSS')
         request.environ['QUERY_STRING'] = ''
         response = request.get_response(self._app)
@@ -193,3 +202,9 @@ class Subjects:
                 raise BadClassInput(
                     target.path, 'segments lie in the container %s: POST a '
                     'class to the object instead' % container)
+
+
+def _data_at(headers: Mapping[str, str]) -> str:
+    return str(Timestamp(
+        headers.get('X-Backend-Data-Timestamp')
+        or headers.get('X-Timestamp') or 0).internal)

@@ -11,9 +11,13 @@ from swift_dss.proxy.lifecycle.buckets import ACCOUNT, Buckets
 from swift_dss.proxy.lifecycle.options import Options
 from swift_dss.proxy.lifecycle.restores import Restores
 from swift_dss.proxy.services import Services
+from swift_dss.proxy.work.clock import Clock
 from swift_dss.proxy.work.leader import Leader
 from swift_dss.proxy.work.rows import Rows, own_env
 from swift_dss.proxy.wsgi import App
+
+#: Container of the rows that say who leads.
+LEADERS = 'leaders'
 
 
 class Worker:
@@ -23,8 +27,9 @@ class Worker:
     """
 
     def __init__(self, app: App, services: Services, options: Options,
-                 buckets: Buckets, restores: Restores) -> None:
-        self._rows = Rows(app, ACCOUNT, 'leaders')
+                 buckets: Buckets, restores: Restores, clock: Clock) -> None:
+        self._rows = Rows(app, ACCOUNT, LEADERS, clock.now)
+        self._clock = clock
         self._services = services
         self._options = options
         self._buckets = buckets
@@ -41,7 +46,8 @@ class Worker:
             jobs.append(('lifecycle', self._buckets))
         for name, job in jobs:
             waiting.spawn(self._for_ever, Leader(
-                self._rows, name, self._options.lease_seconds), job)
+                self._rows, name, self._options.lease_seconds,
+                self._clock), job)
 
     def _for_ever(self, leader: Leader, job: Any) -> None:
         # Without an event loop it would hold up its process.

@@ -63,10 +63,13 @@ class Rows:
     """The rows of one container.
 
     :param app: what is below the filter
+    :param now: seconds since the epoch
     """
 
-    def __init__(self, app: App, account: str, container: str) -> None:
+    def __init__(self, app: App, account: str, container: str,
+                 now: Callable[[], float] = lambda: time.time()) -> None:
         self._app = app
+        self._now = now
         self._account = account
         self._container = container
 
@@ -75,7 +78,7 @@ class Rows:
 
         :raises Unreachable: it is not stored
         """
-        headers = _headers(until)
+        headers = self._headers(until)
         status = self._call(env, 'PUT', name, headers, body)[0]
         if status == 404:
             self._call(env, 'PUT', '')
@@ -114,12 +117,12 @@ class Rows:
         :param leads: whether it does
         """
         for listed in self.every(env):
-            if listed.until > time.time():
+            if listed.until > self._now():
                 continue
             if not leads():
                 return
             row = self.read(env, listed.name)
-            if row is not None and row.until <= time.time():
+            if row is not None and row.until <= self._now():
                 yield row
 
     def read(self, env: Env, name: str) -> Optional[Row]:
@@ -152,9 +155,9 @@ class Rows:
         """A row whose time has come, with a lease of our own; None if it is
         another's, gone or unreadable."""
         row = self.read(env, name)
-        if row is None or row.until > time.time():
+        if row is None or row.until > self._now():
             return None
-        self.touch(env, name, time.time() + seconds, row.beside)
+        self.touch(env, name, self._now() + seconds, row.beside)
         return row
 
     def touch(self, env: Env, name: str, until: float,
@@ -164,7 +167,8 @@ class Rows:
         :param beside: ASCII text
         :returns: whether that is stored
         """
-        status, _, _ = self._call(env, 'POST', name, _headers(until, beside))
+        status, _, _ = self._call(env, 'POST', name,
+                                  self._headers(until, beside))
         return status // 100 == 2
 
     def delete(self, env: Env, name: str, at: float = 0.0) -> None:
@@ -174,6 +178,11 @@ class Rows:
         """
         self._call(env, 'DELETE', name, {
             'X-Timestamp': Timestamp(at).internal} if at else {})
+
+    def _headers(self, until: float, beside: str = '') -> Dict[str, str]:
+        return {_UNTIL: '%.3f' % until, _BESIDE: beside,
+                'Content-Type': _TYPE % until,
+                'X-Timestamp': Timestamp(self._now()).internal}
 
     def _call(self, env: Env, method: str, name: str,
               headers: Optional[Dict[str, str]] = None, body: bytes = b'',
@@ -201,11 +210,6 @@ def own_env() -> Env:
     env: Env = Request.blank('/').environ
     env['swift.trans_id'] = 'dss-work-%s' % Timestamp.now().internal
     return env
-
-
-def _headers(until: float, beside: str = '') -> Dict[str, str]:
-    return {_UNTIL: '%.3f' % until, _BESIDE: beside,
-            'Content-Type': _TYPE % until}
 
 
 def _until_of(content_type: str) -> float:

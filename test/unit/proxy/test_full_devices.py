@@ -47,7 +47,7 @@ class Proxy:
             types.SimpleNamespace(
                 proxy=types.SimpleNamespace(error_limiter=self.limiter),
                 of=lambda env, target: Placed(
-                    policy, NODES[:2], iter(NODES[2:]))),
+                    policy, 7, NODES[:2], iter(NODES[2:]))),
             self.logger, self.ask,
             lambda *work: self.spawned.append(work), lambda: self.now)
 
