@@ -74,8 +74,8 @@ class _Turn(NamedTuple):
             marker = marker[:-8]
 
     def ended(self, now: int) -> str:
-        """For the row of a round that has come to its end. What was put off
-        is looked at in the next."""
+        """For the row of a round that has come to its end. The next looks at
+        objects that were put off."""
         is_done = self.is_thorough and not self.counts.get('later')
         return json.dumps({
             'at': now, 'counts': self.counts,

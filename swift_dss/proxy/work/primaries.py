@@ -1,8 +1,8 @@
-"""What each primary of an object or a container says, and its clock.
+"""The word of each primary of an object or a container, and its clock.
 
 A look at the newest of the replicas that answer is no proof: the only ones
-that know better may be away. What cannot be taken back (a deletion, the end of
-a row that leads to unfinished work) needs the word of all primaries.
+that know better may be away. Steps that cannot be taken back (a deletion, the
+end of a row that leads to unfinished work) need the word of all primaries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1024
 _AT = 'X-Backend-Timestamp'
 _DATA_AT = 'X-Backend-Data-Timestamp'
-#: What a POST sets, of what matters here.
+#: Headers that POSTs set, of those that matter here.
 _POSTED = 'x-object-transient-sysmeta-'
 
 
@@ -121,7 +121,7 @@ class Primaries:
     def _words(self, env: Env, target: Target,
               also: Mapping[str, str]
                ) -> Optional[List[_Word]]:
-        """What each says; a status of 0 is no answer."""
+        """Their answers; a status of 0 is none."""
         proxy = self._replicas.proxy
         if not hasattr(proxy, 'get_object_ring'):
             return None
