@@ -189,10 +189,19 @@ def _large_posts(_tmp_path: pathlib.Path) -> None:
     assert re.search(r'(?m)^9 segments: median [\d.]+ s', done.stdout)
 
 
+def _fs_throughput(_tmp_path: pathlib.Path) -> None:
+    done = _run('fs_throughput.py', [
+        '--rounds', '1', '--bytes', str(1 << 20), '--files', '3'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    for work in ('write', 'read', 'write small', 'read small'):
+        assert re.search(r'(?m)^%s +dss [\d.]+ MB/s$' % work, done.stdout)
+
+
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
+    'fs_throughput.py': _fs_throughput,
     'index_at_scale.py': _index_at_scale,
     'instructions.py': _instructions,
     'large_posts.py': _large_posts,

@@ -64,6 +64,16 @@ class _Place(NamedTuple):
     target: Target
 
 
+class Looked(NamedTuple):
+    """An object, by the newest of the primaries that were asked.
+
+    :param is_settled: a quorum of all its primaries has these classes
+    """
+
+    headers: Headers
+    is_settled: bool
+
+
 class Batches:
     """Of one process.
 
@@ -78,22 +88,31 @@ class Batches:
         #: not this.
         self._silent: Dict[Server, Tuple[float, bool]] = {}
 
-    def look(self, env: Env, targets: Iterable[Target]
-             ) -> Dict[Target, Headers]:
-        """The headers of those that their first primary has."""
+    def look(self, env: Env, targets: Iterable[Target],
+             asks_all: bool = False) -> Dict[Target, Looked]:
+        """Those that a primary has.
+
+        :param asks_all: not only the first primary
+        """
         homes, proxy = self._homes(env), below_of(self._app)[-1]
         places: List[_Place] = []
+        needed: Dict[Target, int] = {}
         for target in targets:
             home = homes(target)
             if home is not None:
                 partition, nodes = home.ring.get_nodes(*_plain(target))
-                node = proxy.sort_nodes(
-                    nodes, policy=POLICIES.get_by_index(home.policy))[0]
-                places.append(_place('HEAD', node, partition, target,
-                                     self._common(env, home)))
-        return {target: _sized(said.headers)
-                for target, said in self._ask_all(places)
-                if said is not None and said.status == 200}
+                needed[target] = quorum_size(len(nodes))
+                if not asks_all:
+                    nodes = proxy.sort_nodes(nodes, policy=POLICIES.
+                                             get_by_index(home.policy))[:1]
+                places += [_place('HEAD', node, partition, target,
+                                  self._common(env, home)) for node in nodes]
+        heads: DefaultDict[Target, List[Headers]] = defaultdict(list)
+        for target, said in self._ask_all(places):
+            if said is not None and said.status == 200:
+                heads[target].append(_sized(said.headers))
+        return {target: _newest(told, asks_all and needed[target])
+                for target, told in heads.items()}
 
     def post(self, env: Env, maps: Mapping[Target, Headers],
              at: Mapping[Target, str]) -> Set[Target]:
@@ -215,6 +234,21 @@ class Batches:
                 answers = True
             self._silent[server] = self._clock() + _AGAIN_SECONDS, answers
         return [(place.target, None) for place in part] if answers else []
+
+
+def _newest(heads: Sequence[Headers], needed: int) -> Looked:
+    """
+    :param needed: primaries that have its classes if it is settled; 0 if too
+        few were asked
+    """
+    newest = max(heads, key=_age)
+    return Looked(newest, 0 < needed <= sum(
+        _age(headers) == _age(newest) for headers in heads))
+
+
+def _age(headers: Headers) -> Tuple[str, str]:
+    return (headers.get('X-Backend-Data-Timestamp') or '',
+            headers.get(names.MAP_AT) or '')
 
 
 def _place(method: str, node: Mapping[str, Any], partition: int,

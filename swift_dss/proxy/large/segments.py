@@ -18,7 +18,7 @@ from swift.common.wsgi import make_pre_authed_request
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import outgoing, stored
-from swift_dss.proxy.large.batches import Batches
+from swift_dss.proxy.large.batches import Batches, Looked
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import env_key
 from swift_dss.proxy.work.rows import Unreachable
@@ -46,6 +46,7 @@ class Segment(NamedTuple):
     :param class_at: timestamp of the classes a POST set; '' if none did
     :param is_elsewhere: a link led to it out of the container that the
         manifest names, for which alone the client's rights are known
+    :param is_settled: a quorum of its servers was seen to have its classes
     """
 
     target: Target
@@ -55,6 +56,7 @@ class Segment(NamedTuple):
     data_at: str
     class_at: str
     is_elsewhere: bool = False
+    is_settled: bool = False
 
 
 class Change(NamedTuple):
@@ -83,7 +85,14 @@ class Change(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """False if the segment has them."""
+        """False if the segment surely has them: the only replica that was
+        asked may have missed what others have got, or be the only one that
+        got these."""
+        return not self.segment.is_settled or self.differs
+
+    @property
+    def differs(self) -> bool:
+        """True if the replica that was asked has others."""
         return self.class_map != (
             self.segment.class_map or ClassMap.uniform(0)) or claims.decode(
                 claims.encode(self.claimed)) != self.segment.claimed
@@ -121,20 +130,26 @@ class Segments:
         """
         return self._look(env, path, asks=True)
 
-    def look_many(self, env: Env, paths: Iterable[str]
-                  ) -> Dict[str, Segment]:
-        """Some of these segments, as far as few requests tell."""
+    def look_many(self, env: Env, paths: Iterable[str],
+                  asks_all: bool = False) -> Dict[str, Segment]:
+        """Some of these segments, as far as few requests tell.
+
+        :param asks_all: each of their servers, so that it is known which
+            segments are settled
+        """
         targets = {path: target_of(env, path) for path in paths}
-        headers = {target: self._seen.get(_key(env, target))
-                   for target in targets.values()}
-        headers.update(self._batches.look(_inner(env), [
-            target for target, known in headers.items() if known is None]))
-        segments: Dict[str, Segment] = {}
-        for path, target in targets.items():
-            known = headers[target]
-            if known is not None and not stored.is_symlink(known):
-                segments[path] = _segment(target, known)
-        return segments
+        known = {target: Looked(headers, False)
+                 for target in targets.values()
+                 for headers in [self._seen.get(_key(env, target))]
+                 if headers is not None}
+        known.update(self._batches.look(_inner(env), [
+            target for target in targets.values() if target not in known],
+            asks_all))
+        return {path: _segment(target, known[target].headers)._replace(
+                    is_settled=known[target].is_settled)
+                for path, target in targets.items()
+                if target in known
+                and not stored.is_symlink(known[target].headers)}
 
     def _look(self, env: Env, path: str, asks: bool) -> Optional[Segment]:
         target = named = target_of(env, path)
@@ -177,18 +192,16 @@ class Segments:
         return [change for change in left
                 if change.segment.target not in done]
 
-    def give(self, env: Env, change: Change, surely: bool = False) -> None:
-        """Give a segment classes, unless it has them.
+    def give(self, env: Env, change: Change) -> None:
+        """Give a segment classes, unless it surely has them.
 
         Idempotent. A change that is newer than ``at`` stays.
 
-        :param surely: also if it seems to have them: a replica may that alone
-            got them a moment ago
         :raises Unreachable: too few of its servers answered
         :raises TooManySpans: the map does not fit its headers
         """
         target, headers = change.segment.target, change.headers
-        if not (surely or change.is_needed):
+        if not change.is_needed:
             return
         status = post_alone(_inner(env), self._app, target, headers,
                             change.at)

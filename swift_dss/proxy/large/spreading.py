@@ -97,6 +97,11 @@ class Spreader:
         def lives() -> None:
             done(len(maps))
 
+        def changes_of(segments: Mapping[str, Segment]
+                       ) -> Dict[str, Optional[Change]]:
+            return {path: self._change(work, segment, claimed[path], table)
+                    for path, segment in segments.items()}
+
         def alone(path: str) -> None:
             segment = self._segments.look(env, path)
             lives()
@@ -106,7 +111,7 @@ class Spreader:
                 return
             change = self._change(work, segment, claimed[path], table)
             if change is not None:
-                self._segments.give(env, change, path in segments)
+                self._segments.give(env, change)
                 self._count('large.segments')
             maps[path] = (change or segment).class_map
 
@@ -114,10 +119,14 @@ class Spreader:
         for start in range(0, len(ahead), _AT_ONCE):
             paths = ahead[start:start + _AT_ONCE]
             segments = self._segments.look_many(env, paths)
+            changes = changes_of(segments)
             lives()
-            maps.update(self._give_many(env, segments, {
-                path: self._change(work, segment, claimed[path], table)
-                for path, segment in segments.items()}))
+            # All replicas of those that one says are done.
+            segments.update(self._segments.look_many(env, [
+                path for path, change in changes.items()
+                if change is not None and not change.differs], asks_all=True))
+            lives()
+            maps.update(self._give_many(env, segments, changes_of(segments)))
             lives()
             each(alone, [path for path in paths if path not in maps])
         lives()

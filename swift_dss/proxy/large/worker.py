@@ -2,7 +2,7 @@
 
 Each worker process of the proxy server looks for records now and then, and
 does those that nobody does (``proxy.large.records``). Everything here may
-happen twice or late: a segment that has its classes costs a HEAD, and one that
+happen twice or late: a segment that has its classes costs HEADs, and one that
 got newer ones stays.
 """
 

@@ -5,14 +5,18 @@ gives it another class, or another version, ends the restoration. A row in the
 hidden account ``.dss_lifecycle`` leads to the object; a row that leads to one
 without a restoration goes.
 
-Bytes come to the SSD as they do for readers: one proxy reads them, several
-segments at a time. Those that have no room there are read again after twice as
+Bytes come to the SSD as they do for readers: one proxy reads them, of several
+objects at once, and so many of their segments at a time as one bound for all
+allows. Those that have no room there are read again after twice as
 long each time.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import threading
 from typing import Callable, Dict, NamedTuple
 
 from swift.common.swob import (
@@ -48,8 +52,10 @@ _CONTAINER = 'restores'
 #: most.
 _AGAIN_SECONDS = 2.0
 _LATEST_SECONDS = 3600.0
-#: Segments of one object that are read at a time.
-_READS = 4
+#: Objects, and segments of large ones, that are read at a time.
+READS = 4
+#: Rows that are begun before others are looked for.
+_ROWS = 64
 #: Others may change the object meanwhile.
 _ATTEMPTS = 3
 #: A row without a restoration may be of a request that is going on.
@@ -84,6 +90,7 @@ class Restores:
         self._subjects = subjects
         self._options = options
         self._reader = Reader(app)
+        self._reading = threading.Semaphore(READS)
         self._now = subjects.clock.now
         self._rows = Rows(app, ACCOUNT, _CONTAINER, self._now)
 
@@ -136,10 +143,17 @@ class Restores:
 
         :param leads: whether this process goes on
         """
-        for row in self._rows.due(env, leads):
-            self._guarded(env, row)
+        rows = self._rows.due(env, leads)
+        while True:
+            batch = list(itertools.islice(rows, _ROWS))
+            if not batch:
+                return
+            each(functools.partial(self._guarded, env, leads), batch, READS)
 
-    def _guarded(self, env: Env, row: Row) -> None:
+    def _guarded(self, env: Env, leads: Callable[[], bool],
+                 row: Row) -> None:
+        if not leads():
+            return
         again = _Again(self._now() + 30, row.beside)
         with guarded(self._services, 'restore', row.name):
             again = self._do(env, row, Target(*json.loads(row.body)))
@@ -200,7 +214,7 @@ class Restores:
                 if use.path))
         missing = [target for target in targets
                    if not self._is_at_hand(env, target)]
-        each(lambda target: self._read(env, target), missing, _READS)
+        each(lambda target: self._read(env, target), missing, READS)
         return not missing
 
     def _is_at_hand(self, env: Env, target: Target) -> bool:
@@ -209,6 +223,10 @@ class Restores:
             str(headers.get(names.BACKEND_AT_HAND)) != '0'
 
     def _read(self, env: Env, target: Target) -> None:
+        with self._reading:
+            self._read_now(env, target)
+
+    def _read_now(self, env: Env, target: Target) -> None:
         request = make_pre_authed_request(
             env, method='GET', path=wsgi_quote(target.path), headers=_HIDDEN,
             swift_source='DSS')

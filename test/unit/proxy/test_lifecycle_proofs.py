@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List, Tuple
@@ -21,6 +22,7 @@ from swift_dss.core.lifecycle import Lifecycle, When
 from swift_dss.io import waiting
 from swift_dss.proxy.lifecycle.buckets import ACCOUNT
 from swift_dss.proxy.work.clock import Clock
+from swift_dss.proxy.lifecycle.restores import READS
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.work.leader import Leader
 from swift_dss.proxy.work.primaries import Primaries
@@ -291,6 +293,41 @@ def test_a_bucket_whose_servers_know_a_newer_deletion_waits(
     swift.said['0/o'] = (404, {AT: Timestamp.now().internal})
     work(buckets_of(dss))
     assert '/v1/a/c/o' in swift.objects
+
+
+class Reads:
+    """Those of restored objects; each waits for others, if they come."""
+
+    def __init__(self, parties: int) -> None:
+        self.most = 0
+        self._now = 0
+        self._barrier = threading.Barrier(parties)
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        self._barrier.wait(20)
+        with self._lock:
+            self._now -= 1
+
+
+@pytest.mark.parametrize('count', [2, 2 * READS])
+def test_restored_objects_come_at_once_within_a_bound(
+        dss: Any, swift: Any, count: int) -> None:
+    """One after another, the first would wait for the second for ever."""
+    swift.residency = '0'
+    reads = Reads(min(count, READS))
+    for number in range(count):
+        path = '/v1/a/c/o%d' % number
+        call(dss, 'PUT', path)
+        assert call(dss, 'POST', path, env={
+            names.ENV_RESTORE_DAYS: 1}).status_int == 202
+        swift.before['GET', path] = reads
+    work(restores_of(dss))
+    assert reads.most == min(count, READS) and not swift.before
+    assert dss.logger.counted.count('dss.restore.read') == count
 
 
 # -- the clock ---------------------------------------------------------------

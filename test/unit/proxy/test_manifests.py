@@ -19,7 +19,8 @@ from swift_dss.proxy.large.records import Records
 from swift_dss.proxy.large.segments import Segments
 from swift_dss.proxy.large.spreading import Spreader
 from swift_dss.proxy.large.worker import Worker
-from swift_dss.proxy.work.rows import own_env
+from swift_dss.proxy.work.primaries import Primaries
+from swift_dss.proxy.work.rows import Unreachable, own_env
 from swift_dss.wire import names
 from swift_dss.wire.large import claims
 
@@ -193,14 +194,6 @@ def test_a_moved_manifest_leaves_its_segments_alone(dss, swift):
     assert map_of(swift, '/v1/a/s/a') is None
 
 
-def test_the_same_again_costs_no_post(dss, swift):
-    for _ in range(2):
-        swift.requests.clear()
-        put(dss, X_DSS_Object_Class='gold')
-    assert not [path for method, path, _ in swift.requests
-                if method == 'POST']
-
-
 def test_what_slo_has_seen_is_not_looked_at_again(dss, swift):
     env = {'swift.trans_id': 'tx1'}
     for name in 'ab':
@@ -298,6 +291,27 @@ def test_the_manifest_shows_how_far_the_work_is(dss, swift, monkeypatch):
 
 def _crash(*_arguments):
     raise Crash
+
+
+@pytest.mark.parametrize('answers', [True, False])
+def test_a_record_stays_while_a_server_may_wait_for_it(
+        dss, swift, monkeypatch, answers):
+    """Those that answer may have missed the mark of the manifest."""
+    die_in_the_middle(dss, swift)
+    record = record_of(swift)
+    marked = swift.objects.pop('/v1/a/c/big')
+
+    def agree(*_words):
+        if not answers:
+            raise Unreachable('one does not answer')
+        return [marked[1]]
+    monkeypatch.setattr(Primaries, 'agree', agree)
+    assert not other_worker(swift, dss).do(record)
+    assert record_of(swift) is not None
+    monkeypatch.undo()
+    swift.objects['/v1/a/c/big'] = marked
+    assert other_worker(swift, dss).do(record)
+    assert map_of(swift, '/v1/a/s/b') == ClassMap.uniform(25)
 
 
 def test_work_that_a_newer_post_replaced_is_not_done(dss, swift):

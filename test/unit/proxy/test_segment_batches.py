@@ -68,6 +68,8 @@ class Servers:
     def __init__(self) -> None:
         self.says: Dict[str, Any] = {}
         self.head = {'content-length': '9'}
+        #: Of some servers, by address.
+        self.heads: Dict[str, Dict[str, str]] = {}
         self.asked: List[Tuple[str, List[many.Ask]]] = []
 
     def fetch(self, host: str, port: int, path: str, _headers: Any,
@@ -86,7 +88,8 @@ class Servers:
         if said == 'long':
             return 413, {}, b''
         return 200, {}, many.encode_answer([
-            many.Said(200, dict(self.head, etag=each.path))
+            many.Said(200, dict(self.heads.get(host, self.head),
+                                etag=each.path))
             if each.method == 'HEAD' else many.Said(said, {})
             for each in asked])
 
@@ -188,7 +191,8 @@ class Slow:
     def __init__(self) -> None:
         self.events: List[str] = []
 
-    def look_many(self, _env: Any, _paths: Any) -> Dict[str, Segment]:
+    def look_many(self, _env: Any, _paths: Any,
+                  asks_all: bool = False) -> Dict[str, Segment]:
         return {}
 
     def look(self, _env: Any, path: str) -> Segment:
@@ -199,8 +203,7 @@ class Slow:
     def give_many(self, _env: Any, changes: Any) -> Any:
         return list(changes)
 
-    def give(self, _env: Any, _change: Any, surely: bool) -> None:
-        assert not surely
+    def give(self, _env: Any, _change: Any) -> None:
         self.events.append('give')
 
 
@@ -221,7 +224,8 @@ def test_work_on_single_segments_keeps_its_lease() -> None:
 class Contested(Slow):
     """A segment that another manifest is given after the look at many."""
 
-    def look_many(self, env: Any, paths: Any) -> Dict[str, Segment]:
+    def look_many(self, env: Any, paths: Any,
+                  asks_all: bool = False) -> Dict[str, Segment]:
         return {path: super(Contested, self).look(env, path)
                 for path in paths}
 
@@ -230,9 +234,7 @@ class Contested(Slow):
             claimed={'other': claims.everywhere(31)},
             class_map=ClassMap.uniform(31), class_at='1000000050.00000')
 
-    def give(self, _env: Any, change: Any, surely: bool) -> None:
-        # One replica may have taken the batch's, and be asked now.
-        assert surely
+    def give(self, _env: Any, change: Any) -> None:
         self.events.append('give')
         assert set(change.claimed) == {'other', 'm'}
 
@@ -256,10 +258,37 @@ def test_a_class_that_one_replica_has_is_sent_once_more(
     change = Change(Segment(ONE, 9, ClassMap.uniform(25), {}, AT, AT),
                     ClassMap.uniform(25), {}, AT)
     env = Request.blank('/').environ
-    Segments(Proxy()).give(env, change)
+    Segments(Proxy()).give(env, change._replace(
+        segment=change.segment._replace(is_settled=True)))
     assert sent == []
-    Segments(Proxy()).give(env, change, surely=True)
+    Segments(Proxy()).give(env, change)
     assert sent == ['one']
+
+
+DONE = dict(Change(
+    Segment(ONE, 9, None, {}, AT, ''), ClassMap.uniform(25),
+    {'m': claims.everywhere(25)}, AT).headers, **{
+        names.MAP_AT: AT, 'X-Backend-Data-Timestamp': '1000000000.00000',
+        'content-length': '9'})
+NOT_DONE = {'X-Backend-Data-Timestamp': '1000000000.00000',
+            'content-length': '9'}
+
+
+@pytest.mark.parametrize('is_late', [True, False])
+@pytest.mark.parametrize('done', ['', '0', '1', '01', '012'])
+def test_work_is_done_where_a_quorum_has_it(
+        servers: Servers, done: str, is_late: bool) -> None:
+    """What a proxy did before its end may have reached one server alone."""
+    servers.heads = {'10.0.0.%d' % number: DONE if str(number) in done
+                     else NOT_DONE for number in range(3)}
+    env = Request.blank('/v1/a/c/m').environ
+    Spreader(cast(Any, None), Segments(Proxy()), lambda _name: None).spread(
+        env, Work('m', Whole([Piece(Use('/c/one', 0, 9, 0),
+                                    cast(Any, None))]),
+                  ClassMap.uniform(25), AT, is_late), ClassTable())
+    posts = [host for host, asked in servers.asked
+             for each in asked if each.method == 'POST']
+    assert len(posts) == (0 if len(done) > 1 else 3)
 
 
 @pytest.mark.parametrize('class_at', ['', '1000000050.00000'])
@@ -288,14 +317,14 @@ def test_containers_of_which_little_is_known_are_left_out(
 
 def test_a_look_asks_one_replica(servers: Servers) -> None:
     found = Batches(Proxy()).look(Request.blank('/').environ, [ONE, TWO])
-    assert found[ONE]['Etag'] == '/sd0/7/a/c/one'
+    assert found[ONE].headers['Etag'] == '/sd0/7/a/c/one'
     assert len(servers.asked) == 1
 
 
 def test_a_fragment_has_the_size_of_its_object(servers: Servers) -> None:
     servers.head['x-object-sysmeta-ec-content-length'] = '99'
     found = Batches(Proxy()).look(Request.blank('/').environ, [ONE])
-    assert found[ONE]['Content-Length'] == '99'
+    assert found[ONE].headers['Content-Length'] == '99'
 
 
 class Controller(ReplicatedObjectController):
