@@ -97,10 +97,8 @@ class Spreader:
         def lives() -> None:
             done(len(maps))
 
-        def changes_of(segments: Mapping[str, Segment]
-                       ) -> Dict[str, Optional[Change]]:
-            return {path: self._change(work, segment, claimed[path], table)
-                    for path, segment in segments.items()}
+        def change_of(path: str, segment: Segment) -> Optional[Change]:
+            return self._change(work, segment, claimed[path], table)
 
         def alone(path: str) -> None:
             segment = self._segments.look(env, path)
@@ -109,7 +107,7 @@ class Spreader:
                 # A hole in the large object, whatever its class.
                 self._count('large.missing')
                 return
-            change = self._change(work, segment, claimed[path], table)
+            change = change_of(path, segment)
             if change is not None:
                 self._segments.give(env, change)
                 self._count('large.segments')
@@ -118,19 +116,30 @@ class Spreader:
         ahead = list(claimed)
         for start in range(0, len(ahead), _AT_ONCE):
             paths = ahead[start:start + _AT_ONCE]
-            segments = self._segments.look_many(env, paths)
-            changes = changes_of(segments)
+            segments = self._look_many(env, paths, change_of, lives)
             lives()
-            # All replicas of those that one says are done.
-            segments.update(self._segments.look_many(env, [
-                path for path, change in changes.items()
-                if change is not None and not change.differs], asks_all=True))
-            lives()
-            maps.update(self._give_many(env, segments, changes_of(segments)))
+            maps.update(self._give_many(env, segments, {
+                path: change_of(path, segment)
+                for path, segment in segments.items()}))
             lives()
             each(alone, [path for path in paths if path not in maps])
         lives()
         return maps
+
+    def _look_many(self, env: Env, paths: Sequence[str], change_of: Callable[
+            [str, Segment], Optional[Change]], lives: Callable[[], None]
+            ) -> Dict[str, Segment]:
+        """Segments by one replica; by all where that one says that they are
+        done."""
+        segments = self._segments.look_many(env, paths)
+        lives()
+        seeming = [path for path, segment in segments.items()
+                   for change in [change_of(path, segment)]
+                   if change is not None and not change.differs]
+        if seeming:
+            segments.update(self._segments.look_many(
+                env, seeming, asks_all=True))
+        return segments
 
     def _give_many(self, env: Env, segments: Mapping[str, Segment],
                    changes: Mapping[str, Optional[Change]]) -> Maps:
