@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Iterator, Mapping
+import time
+from typing import Iterator, Mapping, Tuple
 
 from swift.common.utils import config_true_value
 
@@ -34,6 +35,9 @@ def judge(node: Node) -> Iterator[Finding]:
     yield from same(node.objects, node.conf, node.config)
     if any(policy.is_replicated for policy in node.ours):
         yield from replicator(node.objects.path)
+    if node.ours:
+        yield from older(node.objects.path,
+                         os.path.join(node.swift_dir, 'swift.conf'))
 
 
 def app(node: Node, server: Server) -> Iterator[Finding]:
@@ -109,3 +113,43 @@ def replicator(path: str) -> Iterator[Finding]:
         yield refused('replicator', err)
         return
     yield fine('replicator', 'ssync')
+
+
+def older(path: str, swift_conf: str) -> Iterator[Finding]:
+    """Daemons that began before ``swift.conf`` was written: they have its
+    policies of then, and Swift's own diskfile."""
+    written = os.stat(swift_conf).st_mtime
+    began = dict(_daemons(os.path.realpath(path)))
+    stale = sorted(name for name, at in began.items() if at < written)
+    if stale:
+        yield warning(
+            'object daemons', 'began before it was written: %s; if they have '
+            "Swift's own diskfile, they take what is moved for damaged, and "
+            'put it into quarantine' % ', '.join(stale), Place(swift_conf),
+            'restart them before the tier daemon starts')
+    elif began:
+        yield fine('object daemons', 'none is older than swift.conf')
+
+
+def _daemons(path: str) -> Iterator[Tuple[str, float]]:
+    """Name and beginning of each of Swift's object daemons that runs with
+    this file, or one of this folder; the oldest of a name last."""
+    now = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    running = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open('/proc/%s/cmdline' % pid, encoding='utf-8',
+                      errors='surrogateescape') as command:
+                words = command.read().split('\0')
+            with open('/proc/%s/stat' % pid, encoding='utf-8',
+                      errors='replace') as stat:
+                # Its name, in brackets, may hold anything.
+                ticks = int(stat.read().rpartition(')')[2].split()[19])
+        except OSError:
+            continue  # it has ended
+        names = [name for name in map(os.path.basename, words)
+                 if name.startswith('swift-object-')]
+        if names and any(os.path.realpath(word).startswith(path)
+                         for word in words if word.startswith('/')):
+            running.append((names[0], now + ticks / os.sysconf('SC_CLK_TCK')))
+    yield from sorted(running, key=lambda each: -each[1])

@@ -12,6 +12,8 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from email.utils import formatdate
@@ -761,3 +763,38 @@ def test_root_reads_a_secret_of_the_daemons_user(node, monkeypatch):
     monkeypatch.setattr(credentials.os, 'geteuid', lambda: 65533)
     with pytest.raises(BadConfig, match='belongs to user 65534, not to us'):
         SecretFile(path).read()
+
+
+@pytest.fixture
+def auditor(node, tmp_path):
+    """Swift's auditor of the node, as the system sees it."""
+    script = tmp_path / 'swift-object-auditor'
+    script.write_text('import sys\nprint(flush=True)\nsys.stdin.read()\n')
+    with subprocess.Popen(
+            [sys.executable, str(script),
+             node.conf.path('etc', 'object-server.conf')],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield
+        process.stdin.close()
+
+
+def test_a_daemon_with_the_diskfile_of_before_is_named(
+        node, auditor, capsys):
+    swift_conf = node.conf.path('etc', 'swift.conf')
+    os.utime(swift_conf, (0, 0))
+    _code, report = node.check(capsys, '--only', 'object')
+    assert any('none is older than' in finding['text']
+               for finding in report['findings'])
+    os.utime(swift_conf, (time.time() + 60,) * 2)
+    sees(node, capsys, 'warning', 'object', 'swift.conf', '',
+         'swift-object-auditor; if they have')
+
+
+def test_daemons_of_another_node_are_not_of_this_one(node, capsys, auditor):
+    node.edit('etc/' + DSS, '/object-server.conf', '/object-servers')
+    shutil.copy(node.conf.path('etc', 'object-server.conf'),
+                node.conf.path('etc', 'object-servers'))
+    os.utime(node.conf.path('etc', 'swift.conf'), (time.time() + 60,) * 2)
+    _code, report = node.check(capsys, '--only', 'object')
+    assert 'swift-object-auditor' not in json.dumps(report)
