@@ -154,8 +154,7 @@ def uninstall(node: Node, stock: pathlib.Path) -> None:
     for name in CHANGED:
         shutil.copy(stock / name, conf)
     node.machine.run('systemctl start ' + servers)
-    node.step(page.Step('', re.sub(
-        '^', 'runuser -u swift -- ', clean, flags=re.M)))
+    node.step(page.Step('', 'runuser -u swift -- ' + clean))
     node.step(page.Step('', 'apt purge swift-dss\n'))
     node.expect('ls /opt/swift/lib/python3*/site-packages/swift-dss.pth '
                 '/usr/lib/swift-dss /usr/bin/swift-dss /etc/default/swift-dss',
