@@ -7,7 +7,7 @@ stock Swift (:mod:`stock_node`) takes objects. Then the commands and fragments
 of ``install.rst`` run as they stand there, with no step between them; the node
 serves, moves bytes to HDDs, gets a newer package while it serves, is powered
 off and booted, and goes back to stock Swift by the commands of
-``recovery.rst``; the package is purged. After each of these every object, old
+``uninstall.rst``; the package is purged. After each of these every object, old
 and new, is read and compared; at the end the journal is searched for
 tracebacks. As root.
 """
@@ -29,7 +29,7 @@ from roots import say
 
 MANUAL = roots.REPOSITORY / 'doc' / 'source'
 INSTALL = MANUAL / 'start' / 'install.rst'
-RECOVERY = MANUAL / 'howto' / 'recovery.rst'
+UNINSTALL = MANUAL / 'howto' / 'uninstall.rst'
 BUILD = ('build-essential', 'debhelper', 'dh-dkms', 'python3-dev',
          'python3-venv', 'ca-certificates')
 CHANGED = ('swift.conf', 'object-server.conf', 'proxy-server.conf')
@@ -138,7 +138,7 @@ def uninstall(node: Node, stock: pathlib.Path) -> None:
     """Back to stock Swift, by the manual's commands; between them what its
     text says."""
     listed = [step.text for step in page.steps(
-        page.section(RECOVERY, 'Uninstall'))]
+        UNINSTALL.read_text())]
     drain, verify, place, clean = (
         next(text for text in listed if words in text) for words in (
             'drain', 'verify', 'place', 'listings'))
