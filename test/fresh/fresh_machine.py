@@ -21,7 +21,7 @@ import roots
 from roots import say
 
 _TESTS = ('test/unit/wire', 'test/unit/io/test_capacity_folder.py',
-          'test/unit/block/lab', 'test/unit/replay/traces')
+          'test/unit/block/lab', 'test/unit/replay/test_trace_readers.py')
 _STEPS = {
     'aio': 'cd /root/swift-dss; bash devstack/aio.sh; '
            '.venv/bin/swift-dss aio stop',
