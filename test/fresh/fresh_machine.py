@@ -29,7 +29,7 @@ _STEPS = {
             '--strategy all --plot /root/cacs.png; ls -l /root/cacs.png',
     # As test/run does, as far as the tests.
     'tests': 'cd /root/swift-dss; source devstack/setup.sh; '
-             'need_system zstd=zstd; need_venv aio,bench,test; '
+             'need_system zstd=zstd procps=pgrep; need_venv aio,bench,test; '
              '.venv/bin/python -m pytest -q -p no:cacheprovider '
              + ' '.join(_TESTS),
     'run': 'cd /root/swift-dss; bash test/run'}
