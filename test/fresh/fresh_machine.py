@@ -23,16 +23,16 @@ from roots import say
 _TESTS = ('test/unit/wire', 'test/unit/io/test_capacity_folder.py',
           'test/unit/block/lab', 'test/unit/replay/test_trace_readers.py')
 _STEPS = {
-    'aio': 'cd /root/swift-dss; bash devstack/aio.sh; '
+    'aio': 'cd /srv/swift-dss; bash devstack/aio.sh; '
            '.venv/bin/swift-dss aio stop',
-    'plot': 'cd /root/swift-dss; .venv/bin/swift-dss replay gen:cacs '
-            '--strategy all --plot /root/cacs.png; ls -l /root/cacs.png',
+    'plot': 'cd /srv/swift-dss; .venv/bin/swift-dss replay gen:cacs '
+            '--strategy all --plot /srv/cacs.png; ls -l /srv/cacs.png',
     # As test/run does, as far as the tests.
-    'tests': 'cd /root/swift-dss; source devstack/setup.sh; '
+    'tests': 'cd /srv/swift-dss; source devstack/setup.sh; '
              'need_system zstd=zstd procps=pgrep; need_venv aio,bench,test; '
              '.venv/bin/python -m pytest -q -p no:cacheprovider '
              + ' '.join(_TESTS),
-    'run': 'cd /root/swift-dss; bash test/run'}
+    'run': 'cd /srv/swift-dss; bash test/run'}
 _CHOICES = {'aio': ('aio', 'plot'), 'quick': ('aio', 'plot', 'tests'),
             'all': ('aio', 'plot', 'run')}
 
@@ -47,7 +47,7 @@ def megabytes(root: pathlib.Path) -> int:
 def show(release: str, names: tuple[str, ...], logs: pathlib.Path) -> bool:
     """True if all of it went well on a release."""
     with roots.Machine(roots.minimal(release)) as machine:
-        machine.copy_repository('/root/swift-dss')
+        machine.copy_repository('/srv/swift-dss')
         sources = machine.root / 'etc' / 'apt' / 'sources.list'
         before, text = megabytes(machine.root), sources.read_text()
         say('Debian %s: %d MB; apt has: %s' % (release, before,

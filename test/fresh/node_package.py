@@ -39,9 +39,9 @@ STATE = 'stat -c "%a %U %n" /run/swift-dss /var/lib/swift-dss'
 def build(release: str, folder: pathlib.Path, dkms: bool) -> None:
     """Both packages, built in a minimal root."""
     with roots.Machine(roots.minimal(release, BUILD)) as builder:
-        builder.copy_repository('/root/swift-dss')
+        builder.copy_repository('/srv/swift-dss')
         say('building the packages')
-        builder.run('bash /root/swift-dss/packaging/build-deb.sh /root/out')
+        builder.run('bash /srv/swift-dss/packaging/build-deb.sh /srv/out')
         for path in (builder.root / 'root' / 'out').iterdir():
             shutil.copy(path, folder)
         if dkms:
@@ -49,7 +49,7 @@ def build(release: str, folder: pathlib.Path, dkms: bool) -> None:
             print(builder.run('''
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends linux-headers-amd64 \\
-    /root/out/dm-dss-dkms_*.deb > /dev/null 2>&1
+    /srv/out/dm-dss-dkms_*.deb > /dev/null 2>&1
 dkms autoinstall -k "$(ls /lib/modules | tail -1)" > /dev/null
 dkms status
 ''').stdout, end='')
@@ -80,7 +80,7 @@ class Node:
     def prove(self, *series: str) -> None:
         """Compare all objects; ends the program if one differs."""
         done = self.machine.run(
-            '/opt/swift/bin/python3 /root/traffic.py prove '
+            '/opt/swift/bin/python3 /srv/traffic.py prove '
             + ' '.join(series), check=False)
         say('  ' + done.stdout.strip().splitlines()[-1])
         if done.returncode:
@@ -88,7 +88,7 @@ class Node:
 
     def put(self, series: str, class_name: str = '') -> None:
         """Upload a series."""
-        self.machine.run('/opt/swift/bin/python3 /root/traffic.py put %s %s'
+        self.machine.run('/opt/swift/bin/python3 /srv/traffic.py put %s %s'
                          % (series, class_name))
 
     def expect(self, command: str, pattern: str, seconds: int = 0) -> None:

@@ -99,7 +99,7 @@ def _install(fresh: roots.Machine, version: str, constraints: str) -> None:
     (fresh.root / 'root' / 'constraints.txt').write_text(constraints)
     fresh.run('''
 python3 -m venv /opt/swift
-/opt/swift/bin/pip install -q -c /root/constraints.txt swift==%s
+/opt/swift/bin/pip install -q -c /srv/constraints.txt swift==%s
 ln -s /opt/swift/bin/swift-* /usr/local/bin/
 useradd --system --home-dir /var/lib/swift --shell /usr/sbin/nologin swift
 install -d -o swift -g swift /var/cache/swift /var/lib/swift
