@@ -17,4 +17,8 @@ setuptools.setup(ext_modules=[
         ORDERS.replace('/', '.'), [ORDERS + '.c'],
         depends=['%s_%s.h' % (ORDERS, part) for part in (
             'cache', 'nodes', 'orders', 'verbs')],
-        extra_compile_args=[*FLAGS, '-ffp-contract=off'], optional=True)])
+        extra_compile_args=[*FLAGS, '-ffp-contract=off'], optional=True),
+    # And reads all of a trace before it takes a sample.
+    setuptools.Extension(
+        'swift_dss.replay.traces.lines', ['swift_dss/replay/traces/lines.c'],
+        extra_compile_args=FLAGS, optional=True)])

@@ -18,7 +18,8 @@ from swift_dss.replay import (
     classing, latency, plan, prices, recommend, results, runs)
 from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import Setup
-from swift_dss.replay.traces import generators, model, readers, sampling
+from swift_dss.replay.traces import (
+    generators, model, readers, sampling, streaming)
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 
@@ -123,17 +124,11 @@ def run(args: argparse.Namespace) -> int:
         from swift_dss.bench import plots
         plots.pyplot()
         figures.refuse_unwritable(args.plot)
-    trace = _trace(args)
-    table = classing.table_for(trace, args.table)
-    trace = classing.apply(args.classes, trace, table)
-    if args.classes != 'trace' and not args.table:
-        table = classing.table_for(trace, None)
-    for class_id, share in _floors(args.floors, table).items():
-        table = recommend.floored(table, class_id, share)
+    trace, sample, table = _classed(args, prefetchers)
     weights = _weights(args.weights, table)
     unit = -1 if args.unit is None else 0 if args.unit == '0' else \
         classing.size_of('--unit', args.unit)
-    ready = _ready(args, trace, unit, prefetchers)
+    ready = _ready(args, trace, unit, sample)
     first = Setup(
         strategies[0], 1, table, cloud, write=args.write,
         hdd_bytes=_single_size('--hdd', args.hdd, ready)
@@ -160,17 +155,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _classed(args: argparse.Namespace, prefetchers: List[str]) -> Tuple[
+        model.Trace, Optional[sampling.Sample], ClassTable]:
+    """The trace with its classes, and their table."""
+    trace, sample = _trace(args, prefetchers)
+    table = classing.table_for(trace, args.table)
+    if sample is None:
+        trace = classing.apply(args.classes, trace, table)
+    if args.classes != 'trace' and not args.table:
+        table = classing.table_for(trace, None)
+    for class_id, share in _floors(args.floors, table).items():
+        table = recommend.floored(table, class_id, share)
+    return trace, sample, table
+
+
 def _ready(args: argparse.Namespace, trace: model.Trace, unit: int,
-           prefetchers: List[str]) -> plan.Plan:
+           sample: Optional[sampling.Sample]) -> plan.Plan:
     """The trace, or the sample of it that was asked for."""
-    if args.sample is None:
-        return plan.plan(trace, unit)
-    share = sampling.parse(args.sample)
-    if prefetchers != ['none']:
-        raise BadConfig('--sample: a prefetcher needs the requests that a '
-                        'sample leaves out: leave out --prefetch')
-    small, sample = sampling.thinned(trace, share, args.seed)
-    return plan.plan(small, unit, sample)
+    if args.sample is not None and sample is None:
+        trace, sample = sampling.thinned(
+            trace, sampling.parse(args.sample), args.seed)
+    return plan.plan(trace, unit, sample)
 
 
 def _cloud(args: argparse.Namespace
@@ -247,11 +252,14 @@ def _head(ready: plan.Plan, trace: model.Trace,
                 'share': sample.share, 'requests': ready.requests},
             'prices': None if pricelist is None else
             dataclasses.asdict(pricelist),
-            'trace': trace.name, 'requests': len(trace),
+            'trace': trace.name,
+            'requests': sample.requests if sample else len(trace),
             'accesses': ready.accesses, 'timed': trace.timed,
-            'asked_bytes': int(trace.lengths.sum()),
+            'asked_bytes': sample.moved_bytes if sample
+            else int(trace.lengths.sum()),
             'footprint_bytes': ready.footprint_bytes,
-            'unit_bytes': ready.unit_bytes, 'classes': trace.classes()}
+            'unit_bytes': ready.unit_bytes,
+            'classes': sorted(sample.reads) if sample else trace.classes()}
 
 
 def _shown(progress: Progress, total: int) -> Any:
@@ -262,7 +270,18 @@ def _shown(progress: Progress, total: int) -> Any:
     return show
 
 
-def _trace(args: argparse.Namespace) -> model.Trace:
+def _trace(args: argparse.Namespace, prefetchers: List[str]
+           ) -> Tuple[model.Trace, Optional[sampling.Sample]]:
+    """The whole trace; or its sample with classes, where it can be had
+    without the rest."""
+    if args.sample is not None:
+        share = sampling.parse(args.sample)
+        if prefetchers != ['none']:
+            raise BadConfig('--sample: a prefetcher needs the requests that '
+                            'a sample leaves out: leave out --prefetch')
+        streamed = _streamed(args, share)
+        if streamed is not None:
+            return streamed
     traces: List[model.Trace] = []
     for name in args.traces:
         if name.startswith(generators.PREFIX):
@@ -273,7 +292,22 @@ def _trace(args: argparse.Namespace) -> model.Trace:
                 keep_names=args.classes.startswith('rules:')))
     whole = model.joined([model.spread(trace, args.rate) for trace in traces])
     return whole if args.limit is None else model.beginning(
-        whole, args.limit)
+        whole, args.limit), None
+
+
+def _streamed(args: argparse.Namespace, share: float
+              ) -> Optional[Tuple[model.Trace, sampling.Sample]]:
+    """A sample of the one trace, if classes are those of its rows."""
+    rule = args.classes.partition(':')[0]
+    if len(args.traces) != 1 or rule not in ('trace', 'none', 'size') or \
+            args.format not in ('auto', 'native') or \
+            args.traces[0].startswith(generators.PREFIX) or \
+            args.limit is not None and args.limit < 1:
+        return None
+    return streaming.sampled(
+        args.traces[0], share, args.seed, args.rate,
+        lambda rows: classing.apply(args.classes, rows, ClassTable()),
+        args.limit)
 
 
 def _chosen(option: str, text: str, known: List[str]) -> List[str]:

@@ -84,7 +84,7 @@ def drawn(seed, strategy):
 
 @pytest.mark.parametrize('strategy', STRATEGIES)
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=60, deadline=None, derandomize=False,
+@settings(max_examples=40, deadline=None, derandomize=False,
           suppress_health_check=[HealthCheck.too_slow])
 def test_every_access_has_the_result_that_it_has_in_python(strategy, seed):
     ready, setup = drawn(seed, strategy)

@@ -38,13 +38,23 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Iterable, List, Optional, Tuple
+from typing import (
+    Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union)
 
 from swift_dss.core.limits import (
     CLASS_ID_MAX, DEFAULT_PART_BYTES, MAX_OBJECT_BYTES)
 from swift_dss.replay.traces.model import (
     MAX_VOLUME_BYTES, BadTrace, Builder, Trace, Verb, numpy)
 
+try:
+    from swift_dss.replay.traces import lines as lines_in_c
+except ImportError:  # There was no compiler.
+    lines_in_c = None  # type: ignore[assignment]
+#: Whether :func:`slices` can be called.
+HAS_SLICES = lines_in_c is not None
+
+_BLOCK_BYTES = 1 << 22
+_SLICE_ROWS = 1 << 18
 _MAGIC = b'# swift-dss trace '
 HEADER = _MAGIC.decode() + '2: ms verb object size start end class'
 _VERSION = 2
@@ -61,8 +71,8 @@ _Row = Tuple[float, int, str, int, int, int, int, str]
 
 
 @dataclass
-class _Meaning:
-    """The lines before the first request."""
+class Meaning:
+    """The head of a trace: the lines before its first request."""
 
     unit_bytes: int = 0
     part_bytes: int = 0
@@ -110,13 +120,18 @@ def _version(line: bytes) -> int:
     return int(digits)
 
 
+def is_marked(beginning: bytes) -> bool:
+    """Whether a file begins as a native trace that says so does."""
+    return beginning.startswith(_MAGIC)
+
+
 def read(lines: Iterable[bytes], name: str,
          keep_names: bool = False) -> Trace:
     """The trace of these lines.
 
     :raises BadTrace: names the line, the field and the reason
     """
-    meaning = _Meaning()
+    meaning = Meaning()
     builder = Builder(name, keep_names=keep_names)
     clients = array('q')
     for number, line in enumerate(lines, 1):
@@ -133,8 +148,8 @@ def read(lines: Iterable[bytes], name: str,
     return trace
 
 
-def _take(number: int, line: bytes, meaning: _Meaning, builder: Builder,
-          clients: array[int]) -> None:
+def _take(number: int, line: bytes, meaning: Meaning,
+          builder: Union[Builder, _Slice], clients: array[int]) -> None:
     """One line into the builder."""
     if number == 1:
         meaning.told = _version(line) >= _VERSION
@@ -160,6 +175,92 @@ def _parts_of(trace: Trace) -> int:
     reads = trace.verbs == int(Verb.READ)
     ranges = bool((reads & (trace.lengths < trace.sizes)).any())
     return DEFAULT_PART_BYTES if ranges else 0
+
+
+_TYPES = {'at_ms': 'f8', 'verbs': 'u1', 'objects': 'u8', 'starts': 'i8',
+          'lengths': 'i8', 'sizes': 'i8', 'class_ids': 'u1',
+          'accounts': 'u8', 'clients': 'i8'}
+
+
+class _Slice:
+    """Some rows of a trace, as a :class:`Builder` takes them."""
+
+    def __init__(self, seen: int) -> None:
+        self.columns = {name: numpy().empty(_SLICE_ROWS, dtype=kind)
+                        for name, kind in _TYPES.items()}
+        self.row = 0
+        self._seen = seen
+
+    def __len__(self) -> int:
+        """Of all rows so far."""
+        return self._seen + self.row
+
+    def add(self, at_ms: float, verb: int, key: str, *numbers: Any) -> None:
+        """One request more."""
+        *others, account = numbers
+        for column, value in zip(self.columns.values(), (
+                at_ms, verb, lines_in_c.hashed(key.encode()), *others,
+                lines_in_c.hashed(account.encode()), 0)):
+            column[self.row] = value
+        self.row += 1
+
+    def rows(self) -> Dict[str, Any]:
+        """The columns, as long as there are rows."""
+        return {name: column[:self.row]
+                for name, column in self.columns.items()}
+
+
+# long: one state, of the block and the line.
+def slices(stream: Any, name: str) -> Iterator[Tuple[Meaning, Dict[
+        str, Any]]]:
+    """The columns of a trace some hundred thousand rows at a time, with what
+    its head says. Objects and accounts are hashes of their names.
+
+    MUST NOT be called without ``HAS_SLICES``.
+
+    :param stream: of bytes, with ``read``
+    :raises BadTrace: as :func:`read`
+    """
+    meaning = Meaning()
+    part, number, text, begin = _Slice(0), 0, b'', 0
+    while True:
+        block = stream.read(_BLOCK_BYTES)
+        text, begin = text[begin:] + block, 0
+        if not block and text:
+            text += b'\n'
+        while begin < len(text):
+            before = part.row
+            begin, part.row = lines_in_c.read_lines(
+                text, begin, meaning.clients, meaning.most_bytes, before,
+                *part.columns.values())
+            number += part.row - before
+            if part.row == _SLICE_ROWS:
+                yield meaning, part.rows()
+                part = _Slice(len(part))
+                continue
+            end = text.find(b'\n', begin)
+            if end < 0:
+                break
+            number += 1
+            _take_or_say(name, number, text[begin:end], meaning, part)
+            begin = end + 1
+        if not block:
+            break
+    if part.row:
+        yield meaning, part.rows()
+
+
+def _take_or_say(name: str, number: int, line: bytes, meaning: Meaning,
+                 part: _Slice) -> None:
+    """A line that is not as most lines are."""
+    clients = array('q')
+    try:
+        _take(number, line, meaning, part, clients)
+    except _Wrong as err:
+        raise BadTrace(name, 'line %d' % number, err.args[0],
+                       err.args[1]) from None
+    if clients:
+        part.columns['clients'][part.row - 1] = clients[0]
 
 
 class _Wrong(Exception):

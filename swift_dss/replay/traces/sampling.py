@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.replay.traces.model import COLUMNS, Trace, Verb, numpy
@@ -37,6 +37,7 @@ class Sample:
     :param groups: by request that is there: a number below ``GROUPS``
     :param parts: and how much of the client's request it is, in bytes: 1.0
         is all of it
+    :param requests, moved_bytes: of the whole trace
     """
 
     share: float
@@ -44,6 +45,13 @@ class Sample:
     asked_bytes: Dict[int, int]
     groups: Any
     parts: Any
+    requests: int
+    moved_bytes: int
+
+    def ordered(self, order: Any) -> Sample:
+        """For requests in another order, given as their numbers in this."""
+        return replace(self, groups=self.groups[order],
+                       parts=self.parts[order])
 
 
 def parse(text: str) -> float:
@@ -71,39 +79,106 @@ def thinned(trace: Trace, share: float,
     :param seed: another one has other objects
     :raises BadConfig: no read is left
     """
-    np = numpy()
     run_bytes = run_length(trace)
-    share = share or _chosen(trace, run_bytes)
-    slices = []
-    reads = dict.fromkeys(trace.classes(), 0)
-    asked = dict(reads)
+    thinner = Thinner(share or _chosen(trace, run_bytes), seed, run_bytes)
     # In slices: the runs of a large trace would take more room than it does.
     for begin in range(0, len(trace), _SLICE):
-        rows = {name: getattr(trace, name)[begin:begin + _SLICE]
-                for name in COLUMNS}
+        thinner.take({name: getattr(trace, name)[begin:begin + _SLICE]
+                      for name in COLUMNS})
+    columns, sample = thinner.sample()
+    return replace(trace, **columns), sample
+
+
+class Thinner:
+    """A sample of requests that come in slices, without the others.
+
+    :param share: 0: the least that ``AUTO_REQUESTS`` and ``AUTO_OBJECTS``
+        allow; until it is known at most some millions of requests are kept
+    :param seed: another one has other objects
+    :param run_bytes: see :func:`run_length`
+    """
+
+    def __init__(self, share: float, seed: int = 1,
+                 run_bytes: int = 0) -> None:
+        self._share = share or 1.0
+        self._is_auto = not share
+        self._seed = seed
+        self._run_bytes = run_bytes
+        self._kept: List[Dict[str, Any]] = []
+        self._reads: Dict[int, int] = {}
+        self._asked: Dict[int, int] = {}
+        self.requests = 0
+        self._moved_bytes = 0
+
+    def take(self, rows: Dict[str, Any]) -> None:
+        """A slice: ``COLUMNS`` of a :class:`Trace`."""
+        np = numpy()
         is_read = rows['verbs'] == int(Verb.READ)
-        for class_id in reads:
+        for class_id in np.unique(rows['class_ids']).tolist():
             these = is_read & (rows['class_ids'] == class_id)
-            reads[class_id] += int(these.sum())
-            asked[class_id] += int(rows['lengths'][these].sum())
-        rows['parts'] = np.ones(len(is_read))
-        if run_bytes:
-            rows = _cut(rows, run_bytes)
-        hashes = _hashes(rows['objects'], rows['starts'] // run_bytes
-                         if run_bytes else 0, seed)
-        # The upper bits choose, the lower ones group.
-        kept = (hashes >> np.uint64(11)) < int(share * (1 << 53))
-        slices.append(dict(
-            {name: column[kept] for name, column in rows.items()},
-            groups=(hashes[kept] % np.uint64(GROUPS)).astype('uint8')))
-    columns = {name: np.concatenate([rows[name] for rows in slices])
-               for name in (*COLUMNS, 'groups', 'parts')}
-    groups, parts = columns.pop('groups'), columns.pop('parts')
-    if not (columns['verbs'] == int(Verb.READ)).any():
-        raise BadConfig('--sample: %.3g %% of %d requests has no read: say a '
-                        'larger share' % (100 * share, len(trace)))
-    return replace(trace, **columns), Sample(
-        share, reads, asked, groups, parts)
+            for counts, count in (
+                    (self._reads, these.sum()),
+                    (self._asked, rows['lengths'][these].sum())):
+                counts[class_id] = counts.get(class_id, 0) + int(count)
+        self.requests += len(is_read)
+        self._moved_bytes += int(rows['lengths'].sum())
+        rows = dict(rows, parts=np.ones(len(is_read)))
+        if self._run_bytes:
+            rows = _cut(rows, self._run_bytes)
+        rows['hashes'] = _hashes(
+            rows['objects'], rows['starts'] // self._run_bytes
+            if self._run_bytes else 0, self._seed)
+        self._kept.append(_thinner(rows, self._share))
+        if self._is_auto:
+            self._halve()
+
+    def sample(self) -> Tuple[Dict[str, Any], Sample]:
+        """The columns of all that is kept, and what they are of.
+
+        :raises BadConfig: no read is left
+        """
+        np = numpy()
+        rows = self._joined()
+        if self._is_auto:
+            objects = len(np.unique(rows['hashes'])) / self._share
+            self._share = min(self._share, max(
+                AUTO_REQUESTS / max(1, self.requests),
+                AUTO_OBJECTS / max(1.0, objects)))
+            rows = _thinner(rows, self._share)
+        hashes, parts = rows.pop('hashes'), rows.pop('parts')
+        if not (rows['verbs'] == int(Verb.READ)).any():
+            raise BadConfig('--sample: %.3g %% of %d requests has no read: '
+                            'say a larger share' % (
+                                100 * self._share, self.requests))
+        return rows, Sample(
+            self._share, self._reads, self._asked,
+            (hashes % np.uint64(GROUPS)).astype('uint8'), parts,
+            self.requests, self._moved_bytes)
+
+    def _halve(self) -> None:
+        """Keep half of the objects where a quarter would be enough."""
+        if self.kept < 4 * AUTO_REQUESTS:
+            return
+        rows = self._joined()
+        if len(numpy().unique(rows['hashes'])) >= 4 * AUTO_OBJECTS:
+            self._share /= 2
+            rows = _thinner(rows, self._share)
+        self._kept = [rows]
+
+    @property
+    def kept(self) -> int:
+        """Requests, so far."""
+        return sum(len(rows['hashes']) for rows in self._kept)
+
+    def _joined(self) -> Dict[str, Any]:
+        return {name: numpy().concatenate([rows[name] for rows in self._kept])
+                for name in (*COLUMNS, 'parts', 'hashes')}
+
+
+def _thinner(rows: Dict[str, Any], share: float) -> Dict[str, Any]:
+    # The upper bits choose, the lower ones group.
+    kept = (rows['hashes'] >> numpy().uint64(11)) < int(share * (1 << 53))
+    return {name: column[kept] for name, column in rows.items()}
 
 
 def run_length(trace: Trace) -> int:
