@@ -81,6 +81,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--rate', type=float, default=1000.0,
                         help='requests a second of traces without times '
                         '(1000)')
+    parser.add_argument('--loop', default='open', choices=('open', 'closed'),
+                        help='requests come when the trace says, or after '
+                        "their client's last answer (open)")
+    parser.add_argument('--think', type=float, metavar='SECONDS',
+                        help='with --loop closed, from an answer to the '
+                        "client's next request (0)")
+    parser.add_argument('--link', metavar='BYTES', help='a second, of all '
+                        'that comes from the cloud (a rate a request)')
     parser.add_argument('--limit', type=int, metavar='N',
                         help='the first N requests only')
     parser.add_argument('--sample', metavar='SHARE|auto',
@@ -136,12 +144,15 @@ def run(args: argparse.Namespace) -> int:
         upload_seconds=args.upload_seconds,
         metadata_entries=args.metadata, weights=weights, seed=args.seed,
         prices=pricelist,
+        think_seconds=None if args.loop == 'open' else args.think or 0.0,
+        link_bytes_per_second=classing.size_of(
+            '--link', args.link) if args.link else 0,
         prefetch_bytes=classing.size_of('--prefetch-bytes',
                                         args.prefetch_bytes))
     if args.recommend:
         return _recommend(args, ready, trace, first, table, prefetchers)
-    setups = [dataclasses.replace(
-        first, strategy=strategy, prefetch=prefetch, cache_bytes=size)
+    setups = [dataclasses.replace(first, strategy=strategy, prefetch=prefetch,
+                                  cache_bytes=size)
         for size, strategy, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
             strategies, _beside_none(prefetchers))]
@@ -366,9 +377,16 @@ def _check_numbers(args: argparse.Namespace) -> None:
         if value < least:
             raise BadConfig('%s: %d is not at least %d'
                             % (option, value, least))
-    if not 0 <= args.upload_seconds < math.inf:
-        raise BadConfig('--upload-seconds: %g is not a number of at least 0'
-                        % args.upload_seconds)
+    if args.think is not None and args.loop == 'open':
+        raise BadConfig('--think: only clients of --loop closed think')
+    if args.sample and (args.link or args.loop == 'closed'):
+        raise BadConfig('--sample: what a sample leaves out is waited for, '
+                        'too: leave out --loop and --link')
+    for option, seconds in (('--upload-seconds', args.upload_seconds),
+                            ('--think', args.think or 0.0)):
+        if not 0 <= seconds < math.inf:
+            raise BadConfig('%s: %g is not a number of at least 0'
+                            % (option, seconds))
     if not 0 < args.rate < math.inf:
         raise BadConfig('--rate: %g is not above 0' % args.rate)
 

@@ -125,6 +125,32 @@ CLOUDS: Dict[str, Cloud] = {cloud.name: cloud for cloud in (
     S3, S3_2016, CLOUDFRONT, ORIGIN_HDD)}
 
 
+class Link:
+    """The link from the cloud, shared by all that comes.
+
+    Transfers go over it one after the other, those that readers wait for
+    before those that are ahead of demand.
+
+    :param bytes_per_second: 0: there is no limit
+    """
+
+    def __init__(self, bytes_per_second: float) -> None:
+        self._rate_ms = bytes_per_second / 1000.0
+        #: When it is free of readers' bytes, and of all.
+        self._readers_ms = self._free_ms = 0.0
+
+    def wait_ms(self, now_ms: float, length: int, ahead: bool) -> float:
+        """Until the last of ``length`` bytes that are asked for is here."""
+        if not self._rate_ms:
+            return 0.0
+        took = length / self._rate_ms
+        self._free_ms = max(now_ms, self._free_ms) + took
+        if ahead:
+            return self._free_ms - now_ms
+        self._readers_ms = max(now_ms, self._readers_ms) + took
+        return self._readers_ms - now_ms
+
+
 class Lots:
     """Numbers of a distribution, one by one; the same for a seed."""
 

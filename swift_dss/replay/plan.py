@@ -7,8 +7,10 @@ parts (``part_bytes`` of the trace) are kept by these parts.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from typing import Any, Optional
+from heapq import heapify, heappop, heappush
+from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import MAX_REPLAY_ACCESSES
@@ -55,6 +57,44 @@ class Plan:
     @property
     def accesses(self) -> int:
         return len(self.keys)
+
+
+class Turns:
+    """Requests in the order in which they are made.
+
+    In an open loop each is made when the trace says. In a closed loop a client
+    waits for its answer, thinks, and makes its next request of the trace; its
+    first is made when the trace says.
+
+    :param think_seconds: None: an open loop
+    """
+
+    def __init__(self, trace: Trace, think_seconds: Optional[float]) -> None:
+        self._at_ms: List[float] = trace.at_ms.tolist()
+        self._think_ms = None if think_seconds is None \
+            else 1000.0 * think_seconds
+        self._clients: List[int] = trace.clients.tolist()
+        self._queues: Dict[int, Deque[int]] = {}
+        for row, client in enumerate(self._clients):
+            self._queues.setdefault(client, deque()).append(row)
+        self._due = [(self._at_ms[queue[0]], queue.popleft())
+                     for queue in self._queues.values()]
+        heapify(self._due)
+
+    def __iter__(self) -> Iterator[Tuple[int, float]]:
+        """(row, milliseconds); call :meth:`answered` before the next."""
+        if self._think_ms is None:
+            yield from enumerate(self._at_ms)
+            return
+        while self._due:
+            at_ms, row = heappop(self._due)
+            yield row, at_ms
+
+    def answered(self, row: int, at_ms: float) -> None:
+        """A client has its answer."""
+        queue = self._queues[self._clients[row]]
+        if self._think_ms is not None and queue:
+            heappush(self._due, (at_ms + self._think_ms, queue.popleft()))
 
 
 def plan(trace: Trace, unit_bytes: int = -1,

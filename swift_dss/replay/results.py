@@ -65,12 +65,14 @@ def drive_writes_a_day(plan: Plan, outcome: Outcome) -> float:
     """How often a day the SSD's room is written; not a number without
     times."""
     return outcome.counts['ssd_written_bytes'] \
-        / outcome.setup.cache_bytes / (_span_ms(plan) / _DAY_MS)
+        / outcome.setup.cache_bytes / (_span_ms(plan, outcome) / _DAY_MS)
 
 
-def _span_ms(plan: Plan) -> float:
+def _span_ms(plan: Plan, outcome: Outcome) -> float:
     """From the first request to the last; not a number without times."""
     trace = plan.trace
+    if outcome.span_ms:
+        return outcome.span_ms
     span = float(trace.at_ms[-1] - trace.at_ms[0]) if trace.timed else 0.0
     return span if span > 0 else float('nan')
 
@@ -83,7 +85,7 @@ def month(plan: Plan, outcome: Outcome, prices: Prices) -> Dict[str, float]:
         different bytes of the trace), ``total``, and ``times``: how often
         the trace is played
     """
-    times = MONTH_SECONDS * 1000.0 / _span_ms(plan)
+    times = MONTH_SECONDS * 1000.0 / _span_ms(plan, outcome)
     setup, counts = outcome.setup, outcome.counts
     cloud = setup.cloud
     requests = counts['gets'] * cloud.get_dollars \

@@ -35,6 +35,10 @@ class Setup:
     :param metadata_entries: objects whose metadata is in memory; 0: all
     :param prefetch: name of a prefetch strategy
     :param prefetch_bytes: on their way ahead of demand, at most
+    :param think_seconds: clients wait for an answer, and so long, before they
+        ask again (a closed loop); None: requests come when the trace says
+    :param link_bytes_per_second: of all that comes from the cloud together;
+        0: each request has the rate of one
     :param prices: of room; those of requests and bytes are the cloud's
     :param weights: of classes: for weighted order, and for the cost of GDSF
     """
@@ -55,6 +59,8 @@ class Setup:
     weights: Dict[int, float] = field(default_factory=dict)
     seed: int = 1
     prices: Optional[Prices] = None
+    think_seconds: Optional[float] = None
+    link_bytes_per_second: float = 0.0
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency
@@ -88,6 +94,7 @@ class Outcome:
     :param hit_bytes: of the units that were
     :param counts: the figures that are sums
     :param seconds: of processor time, for the cache and for all
+    :param span_ms: from the first request to the last; 0: as in the trace
     """
 
     setup: Setup
@@ -98,6 +105,7 @@ class Outcome:
     counts: Dict[str, float]
     cache_seconds: float
     seconds: float
+    span_ms: float = 0.0
 
 
 Progress = Callable[[int, int], None]

@@ -3,9 +3,10 @@
 Two ways to the same figures. Where nothing but misses fills the cache and
 nothing is dirty (:func:`_quick`), hits do not depend on time: one pass over
 the cache, and all latencies at once with numpy after it. With a prefetcher,
-write-back or an HDD tier (:mod:`~swift_dss.replay.timed`) requests
-and arrivals are played in the order of their times. Without any of the
-three both give the same hits, to the last request.
+write-back, an HDD tier, a closed loop or a shared link
+(:mod:`~swift_dss.replay.timed`) requests and arrivals are played in the
+order of their times. Without any of them both give the same hits, to the
+last request.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def replay(plan: Plan, setup: Setup,
     np = numpy()
     writes = bool((plan.trace.verbs == int(Verb.WRITE)).any())
     needs_time = setup.prefetch != 'none' or setup.hdd_bytes or (
-        writes and setup.write == 'back')
+        writes and setup.write == 'back') \
+        or setup.think_seconds is not None or setup.link_bytes_per_second
     if needs_time:
         outcome = timed.play(plan, setup, progress)
     else:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import heapq
 import time
-from array import array
 from collections import deque
 from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay.latency import Lots
-from swift_dss.replay.plan import UNIT_BITS, Plan
+from swift_dss.replay.latency import Link, Lots
+from swift_dss.replay.plan import UNIT_BITS, Plan, Turns
 from swift_dss.replay.setup import PROGRESS_EVERY, Outcome, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
 from swift_dss.strategy.eviction.objects import orders
@@ -69,6 +68,7 @@ class _Player:
             Lots(times, setup.seed + at) for at, times in enumerate((
                 setup.cloud.get, setup.cloud.put, setup.ssd.times,
                 setup.hdd.times)))
+        self._link = Link(setup.link_bytes_per_second)
         self.now = 0.0
         #: Key: when the missed units will be there.
         self._ready: Dict[int, float] = {}
@@ -97,19 +97,22 @@ class _Player:
         np = numpy()
         plan, trace = self._plan, self._plan.trace
         began = time.process_time()
-        latency, hit_bytes = array('d'), array('q')
-        hits = bytearray()
+        latency = np.zeros(len(trace))
+        hits = np.zeros(len(trace), dtype=bool)
+        hit_bytes = np.zeros(len(trace), dtype='int64')
+        think = self._setup.think_seconds
+        turns = Turns(trace, think)
         first = plan.first.tolist()
         keys, sizes = plan.keys.tolist(), plan.sizes.tolist()
         sequential = plan.sequential.tolist()
         rate_ms = self._setup.ssd.bytes_per_second / 1000.0
-        for row, (at_ms, verb, number, class_id, owner, client, start,
-                  length, size, renewed) in enumerate(zip(
-                      trace.at_ms.tolist(), trace.verbs.tolist(),
-                      trace.objects.tolist(), trace.class_ids.tolist(),
-                      trace.accounts.tolist(), trace.clients.tolist(),
-                      trace.starts.tolist(), trace.lengths.tolist(),
-                      trace.sizes.tolist(), plan.renewed.tolist())):
+        rows = list(zip(*(column.tolist() for column in (
+            trace.verbs, trace.objects, trace.class_ids, trace.accounts,
+            trace.clients, trace.starts, trace.lengths, trace.sizes,
+            plan.renewed))))
+        for done, (row, at_ms) in enumerate(turns):
+            (verb, number, class_id, owner, client, start, length, size,
+             renewed) = rows[row]
             self.now = at_ms
             self._catch_up()
             self._bytes[number] = size
@@ -125,31 +128,27 @@ class _Player:
             if verb == _READ:
                 wait, bytes_found, asked = self._read(number, units)
                 at_once = wait == 0.0
-                hits.append(bytes_found == asked)
+                hits[row] = bytes_found == asked
                 wait += self._ssd_ms.next() + length / rate_ms
-            else:
-                if verb == _WRITE:
-                    wait = self._write(number, units, length)
-                hits.append(False)
-            latency.append(wait)
-            hit_bytes.append(bytes_found)
+            elif verb == _WRITE:
+                wait = self._write(number, units, length)
+            latency[row], hit_bytes[row] = wait, bytes_found
             if self._cache.evicted:
                 self._gone()
             if self._prefetches and verb == _READ:
                 self._ask(Access(
                     str(owner), client, number, start, length, size,
                     at_once, at_ms / 1000.0, class_id))
-            if progress is not None and not row % PROGRESS_EVERY:
-                progress(end, len(keys))
+            turns.answered(row, at_ms + wait)
+            if progress is not None and not done % PROGRESS_EVERY:
+                progress(done, len(rows))
         self._end()
-        seconds = time.process_time() - began
         asked = np.add.reduceat(plan.sizes, plan.first[:-1])
         self.counts['cached_bytes'] = float(self._cache.used_bytes)
         return Outcome(
-            self._setup, np.frombuffer(latency, dtype='f8').copy(),
-            np.frombuffer(bytes(hits), dtype=bool),
-            np.frombuffer(hit_bytes, dtype='i8'), asked, self.counts,
-            seconds, seconds)
+            self._setup, latency, hits, hit_bytes, asked, self.counts,
+            time.process_time() - began, 0.0,
+            0.0 if think is None else self.now - float(trace.at_ms[0]))
 
     # Requests
 
@@ -200,8 +199,9 @@ class _Player:
     def _fetch(self, keys: List[int], length: int, gets: int) -> float:
         self.counts['gets'] += gets
         self.counts['get_bytes'] += length
-        wait = self._get.next() + length \
-            / self._setup.cloud.bytes_per_second * 1000.0
+        wait = self._get.next() + max(
+            length / self._setup.cloud.bytes_per_second * 1000.0,
+            self._link.wait_ms(self.now, length, False))
         for key in keys:
             self._ready[key] = self.now + wait
         return wait
@@ -354,7 +354,8 @@ class _Player:
             length = self._size_of(key)
             come += length
             # A stream of bytes: the first units are there before the last.
-            arrives = self.now + latency + come / rate_ms
+            arrives = self.now + latency + max(
+                come / rate_ms, self._link.wait_ms(self.now, length, True))
             self._flying[key] = (arrives, length)
             heapq.heappush(self._arrivals, (arrives, key))
         self._flying_bytes += come
