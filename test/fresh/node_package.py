@@ -42,7 +42,7 @@ def build(release: str, folder: pathlib.Path, dkms: bool) -> None:
         builder.copy_repository('/srv/swift-dss')
         say('building the packages')
         builder.run('bash /srv/swift-dss/packaging/build-deb.sh /srv/out')
-        for path in (builder.root / 'root' / 'out').iterdir():
+        for path in (builder.root / 'srv' / 'out').iterdir():
             shutil.copy(path, folder)
         if dkms:
             say('building the module by DKMS')
@@ -75,7 +75,7 @@ class Node:
         script = re.sub('^apt ', 'apt -y ', step.text, flags=re.M)
         script = re.sub('^swift-dss check$', r'\g<0> || [ $? = 1 ]', script,
                         flags=re.M)
-        self.told.append(self.machine.run('cd /root\n' + script).stdout)
+        self.told.append(self.machine.run('cd /srv\n' + script).stdout)
 
     def prove(self, *series: str) -> None:
         """Compare all objects; ends the program if one differs."""
@@ -167,7 +167,7 @@ def show(release: str, args: argparse.Namespace) -> None:
     """All of it on one release."""
     say('Debian', release)
     with stock_node.machine(release) as machine:
-        home = machine.root / 'root'
+        home = machine.root / 'srv'
         if args.packages:
             for path in (args.packages / release).glob('*.deb'):
                 shutil.copy(path, home)

@@ -96,7 +96,7 @@ def machine(release: str) -> roots.Machine:
 
 def _install(fresh: roots.Machine, version: str, constraints: str) -> None:
     roots.say('installing Swift', version)
-    (fresh.root / 'root' / 'constraints.txt').write_text(constraints)
+    (fresh.root / 'srv' / 'constraints.txt').write_text(constraints)
     fresh.run('''
 python3 -m venv /opt/swift
 /opt/swift/bin/pip install -q -c /srv/constraints.txt swift==%s
