@@ -57,7 +57,7 @@ def serve(args: argparse.Namespace) -> None:
     from swift_dss.core.pressure import Backlog, Pressure
     from swift_dss.objserver.figures import pressures as module
     from swift_dss.objserver.settings import Node
-    from swift_dss.wire import pressure as wire
+    from swift_dss.wire.node import pressure as wire
     logger = _Logger('bench')
     logger.setLevel(logging.ERROR)
     room = 2000 * _GIB if args.side == 'far' else 4 * _GIB
