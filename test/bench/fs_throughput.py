@@ -19,18 +19,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from typing import Any, Dict, List
+from typing import Dict, List
 
 _PIECE = 1 << 20
 WORK = ('write', 'read', 'write small', 'read small')
-#: Memory of the machine, not its disks, is behind the cluster.
-_FAST = '/dev/shm'
 
 
 def child(kind: str, url: str, box: str, size: int, files: int) -> None:
@@ -114,29 +110,19 @@ def main() -> int:
     if args.child:
         child(args.child, args.url, args.box, args.bytes, args.files)
         return 0
-    from swift_dss.aio import layout, processes
-    from swift_dss.aio.cluster import Cluster
-    root = tempfile.mkdtemp(prefix='dss-', dir=_FAST)
-    cluster: Any = Cluster(layout.AioConf(
-        root=root, storage='folders', base_port=processes.free_base_port(
-            layout.PORTS, first=19080)), lambda line: None)
+    sys.path.insert(0, os.path.join(os.path.dirname(
+        os.path.abspath(__file__)), os.pardir))
+    from support.nodes import bench_cluster
     pythons = {'dss': sys.executable}
     if args.s3fs:
         pythons['s3fs'] = args.s3fs
-    try:
-        cluster.start()
-        try:
-            for kind in pythons:
-                for end in '', '-small':
-                    cluster.connection().put_container(
-                        'box-%s%s' % (kind, end))
-            compare(cluster.conf.s3_url, pythons, args.rounds, args.bytes,
-                    args.files)
-            print('load %.1f' % os.getloadavg()[0])
-        finally:
-            cluster.stop()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    with bench_cluster.started() as cluster:
+        for kind in pythons:
+            for end in '', '-small':
+                cluster.connection().put_container('box-%s%s' % (kind, end))
+        compare(cluster.conf.s3_url, pythons, args.rounds, args.bytes,
+                args.files)
+        print('load %.1f' % os.getloadavg()[0])
     return 0
 
 

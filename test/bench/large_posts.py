@@ -13,14 +13,17 @@ import argparse
 import concurrent.futures
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from typing import Dict, List
 
-from swift_dss.aio import layout, processes
+sys.path.insert(0, os.path.join(os.path.dirname(
+    os.path.abspath(__file__)), os.pardir))
+
+from support.nodes import bench_cluster
+
+from swift_dss.aio import processes
 from swift_dss.aio.cluster import Cluster
 
 CLASSES = ('gold', 'silver')
@@ -129,20 +132,9 @@ def main() -> int:
     parser.add_argument('--background', action='store_true',
                         help="with replicators, auditors and updaters")
     options = parser.parse_args()
-    root = tempfile.mkdtemp(prefix='dss-', dir='/dev/shm')
-    cluster = Cluster(layout.AioConf(
-        root=root, storage='folders', background=options.background,
-        workers=options.workers,
-        base_port=processes.free_base_port(layout.PORTS, first=19080)),
-        lambda line: None)
-    try:
-        cluster.start()
-        try:
-            measure(cluster, options.segments, options.rounds)
-        finally:
-            cluster.stop()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    with bench_cluster.started(background=options.background,
+                               workers=options.workers) as cluster:
+        measure(cluster, options.segments, options.rounds)
     return 0
 
 

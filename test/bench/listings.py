@@ -16,19 +16,16 @@ import hashlib
 import http.client
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from typing import Any, Dict, List, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(
     os.path.abspath(__file__)), os.pardir))
 
-from support.nodes import stock_proxy
+from support.nodes import bench_cluster, stock_proxy
 
-from swift_dss.aio import layout, processes
 from swift_dss.aio.cluster import Cluster
 
 #: Side to container and query. The second stock is the noise.
@@ -144,20 +141,11 @@ def main() -> int:
     parser.add_argument('--objects', type=int, default=10000)
     parser.add_argument('--rounds', type=int, default=40)
     options = parser.parse_args()
-    root = tempfile.mkdtemp(prefix='dss-', dir='/dev/shm')
-    cluster = Cluster(layout.AioConf(
-        root=root, storage='folders', background=False, devices=3,
-        base_port=processes.free_base_port(layout.PORTS, first=19080)),
-        lambda line: None)
-    try:
-        cluster.start()
+    with bench_cluster.started(background=False, devices=3) as cluster:
         try:
             measure(cluster, options.objects, options.rounds)
         finally:
             stock_proxy.end(cluster)
-            cluster.stop()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
     return 0
 
 
