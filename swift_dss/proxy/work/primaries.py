@@ -17,7 +17,7 @@ from swift.common.swob import wsgi_quote, wsgi_to_str
 
 from swift_dss.io import waiting
 from swift_dss.proxy import reclassify
-from swift_dss.proxy.replicas import Replicas
+from swift_dss.proxy.replicas import Node, Replicas
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
@@ -46,6 +46,17 @@ class _Word(NamedTuple):
         return self.status // 100 == 2
 
 
+class _Placed(NamedTuple):
+    """The servers of an object or a container.
+
+    :param policy: Swift's storage policy of an object
+    """
+
+    partition: int
+    nodes: List[Node]
+    policy: Any = None
+
+
 class Primaries:
     """Asks them.
 
@@ -66,15 +77,13 @@ class Primaries:
         :raises Unreachable: too few answer, or they are not at one
         """
         headers = reclassify.look(env, self._app, target, newest=True)
-        words = None if headers is None else self._words(env, target, {})
-        if headers is None or words is None:
+        placed = None if headers is None else self._placed(env, target)
+        if headers is None or placed is None:
             return headers
+        words = self._words(env, target, placed, {})
         heard = [word for word in words if word.is_success
                  or word.status == 404]
-        placed = self._replicas.of(
-            dict(env, PATH_INFO=target.path), target)
-        if placed is not None and \
-                len(heard) <= len(words) - int(placed.policy.quorum):
+        if len(heard) <= len(words) - int(placed.policy.quorum):
             raise Unreachable('%s: only %d of %d primary servers answer' % (
                 target.path, len(heard), len(words)))
         data_at = headers.get(_DATA_AT) or ''
@@ -100,9 +109,10 @@ class Primaries:
         :returns: None where the pipeline ends in something without rings
         :raises Unreachable: one of them does not answer
         """
-        words = self._words(env, target, also)
-        if words is None:
+        placed = self._placed(env, target)
+        if placed is None:
             return None
+        words = self._words(env, target, placed, also)
         for word in words:
             if not word.is_success and word.status != 404:
                 raise Unreachable('%s: a primary server gives %s' % (
@@ -112,36 +122,38 @@ class Primaries:
     def clocks(self, env: Env, target: Target) -> Optional[List[float]]:
         """Clocks of the servers, in seconds since the epoch; [] if most of
         them do not tell theirs, and None as in :meth:`agree`."""
-        words = self._words(env, target, {})
-        if words is None:
+        placed = self._placed(env, target)
+        if placed is None:
             return None
+        words = self._words(env, target, placed, {})
         told = [word.at for word in words if word.at is not None]
         return told if 2 * len(told) > len(words) else []
 
-    def _words(self, env: Env, target: Target,
-              also: Mapping[str, str]
-               ) -> Optional[List[_Word]]:
-        """Their answers; a status of 0 is none."""
+    def _placed(self, env: Env, target: Target) -> Optional[_Placed]:
+        """None where the pipeline ends in something without rings."""
         proxy = self._replicas.proxy
         if not hasattr(proxy, 'get_object_ring'):
             return None
+        if not target.obj:
+            return _Placed(*proxy.container_ring.get_nodes(
+                *map(wsgi_to_str, target[:2])))
+        placed = self._replicas.of(dict(env, PATH_INFO=target.path), target)
+        if placed is None:
+            raise Unreachable('%s: its storage policy is unknown'
+                              % target.path)
+        return _Placed(placed.partition, placed.nodes, placed.policy)
+
+    def _words(self, env: Env, target: Target, placed: _Placed,
+               also: Mapping[str, str]) -> List[_Word]:
+        """Their answers; a status of 0 is none."""
         headers = dict(also, **{'X-Trans-Id': str(
             env.get('swift.trans_id') or '-')})
-        if target.obj:
-            placed = self._replicas.of(
-                dict(env, PATH_INFO=target.path), target)
-            if placed is None:
-                raise Unreachable('%s: its storage policy is unknown'
-                                  % target.path)
+        if placed.policy is not None:
             headers['X-Backend-Storage-Policy-Index'] = str(
                 int(placed.policy))
-            partition, nodes = placed.partition, placed.nodes
-        else:
-            partition, nodes = proxy.container_ring.get_nodes(
-                *map(wsgi_to_str, target[:2]))
-        return list(waiting.together(lambda node: self._ask(
-            node, '/%d%s' % (partition, target.path[len('/v1'):]), headers),
-            nodes))
+        path = '/%d%s' % (placed.partition, target.path[len('/v1'):])
+        return list(waiting.together(
+            lambda node: self._ask(node, path, headers), placed.nodes))
 
     def _ask(self, node: Mapping[str, Any], path: str,
              headers: Mapping[str, str]) -> _Word:

@@ -255,13 +255,14 @@ def test_a_class_that_one_replica_has_is_sent_once_more(
     sent: List[str] = []
     monkeypatch.setattr(segments, 'post_alone', lambda _env, _app, target,
                         *_rest: sent.append(target.obj) or 202)
-    change = Change(Segment(ONE, 9, ClassMap.uniform(25), {}, AT, AT),
-                    ClassMap.uniform(25), {}, AT)
+    seen, settled = (Change(
+        Segment(ONE, 9, ClassMap.uniform(25), {}, AT, AT,
+                is_settled=is_settled), ClassMap.uniform(25), {}, AT)
+        for is_settled in (False, True))
     env = Request.blank('/').environ
-    Segments(Proxy()).give(env, change._replace(
-        segment=change.segment._replace(is_settled=True)))
+    Segments(Proxy()).give(env, settled)
     assert sent == []
-    Segments(Proxy()).give(env, change)
+    Segments(Proxy()).give(env, seen)
     assert sent == ['one']
 
 
