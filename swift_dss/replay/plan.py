@@ -71,8 +71,10 @@ class Turns:
 
     def __init__(self, trace: Trace, think_seconds: Optional[float]) -> None:
         self._at_ms: List[float] = trace.at_ms.tolist()
-        self._think_ms = None if think_seconds is None \
-            else 1000.0 * think_seconds
+        self._think_ms: Optional[float] = None
+        if think_seconds is None:
+            return
+        self._think_ms = 1000.0 * think_seconds
         self._clients: List[int] = trace.clients.tolist()
         self._queues: Dict[int, Deque[int]] = {}
         for row, client in enumerate(self._clients):
@@ -92,8 +94,10 @@ class Turns:
 
     def answered(self, row: int, at_ms: float) -> None:
         """A client has its answer."""
+        if self._think_ms is None:
+            return
         queue = self._queues[self._clients[row]]
-        if self._think_ms is not None and queue:
+        if queue:
             heappush(self._due, (at_ms + self._think_ms, queue.popleft()))
 
 

@@ -135,17 +135,24 @@ def read(lines: Iterable[bytes], name: str,
     builder = Builder(name, keep_names=keep_names)
     clients = array('q')
     for number, line in enumerate(lines, 1):
-        try:
-            _take(number, line, meaning, builder, clients)
-        except _Wrong as err:
-            raise BadTrace(name, 'line %d' % number, err.args[0],
-                           err.args[1]) from None
+        _take_or_say(name, number, line, meaning, builder, clients)
     trace = builder.build(clients if meaning.clients else None)
     trace.unit_bytes, trace.timed = meaning.unit_bytes, meaning.timed
     trace.ranked = meaning.ranked
     trace.part_bytes = 0 if meaning.unit_bytes else \
         meaning.part_bytes or _parts_of(trace)
     return trace
+
+
+def _take_or_say(name: str, number: int, line: bytes, meaning: Meaning,
+                 builder: Union[Builder, _Slice],
+                 clients: array[int]) -> None:
+    """:raises BadTrace: it is wrong; names the line, the field, the reason"""
+    try:
+        _take(number, line, meaning, builder, clients)
+    except _Wrong as err:
+        raise BadTrace(name, 'line %d' % number, err.args[0],
+                       err.args[1]) from None
 
 
 def _take(number: int, line: bytes, meaning: Meaning,
@@ -242,25 +249,17 @@ def slices(stream: Any, name: str) -> Iterator[Tuple[Meaning, Dict[
             if end < 0:
                 break
             number += 1
-            _take_or_say(name, number, text[begin:end], meaning, part)
+            # A line that is not as most lines are.
+            clients = array('q')
+            _take_or_say(name, number, text[begin:end], meaning, part,
+                         clients)
+            if clients:
+                part.columns['clients'][part.row - 1] = clients[0]
             begin = end + 1
         if not block:
             break
     if part.row:
         yield meaning, part.rows()
-
-
-def _take_or_say(name: str, number: int, line: bytes, meaning: Meaning,
-                 part: _Slice) -> None:
-    """A line that is not as most lines are."""
-    clients = array('q')
-    try:
-        _take(number, line, meaning, part, clients)
-    except _Wrong as err:
-        raise BadTrace(name, 'line %d' % number, err.args[0],
-                       err.args[1]) from None
-    if clients:
-        part.columns['clients'][part.row - 1] = clients[0]
 
 
 class _Wrong(Exception):
