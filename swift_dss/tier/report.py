@@ -18,6 +18,7 @@ from swift_dss.gateway.link.throughput import DIRECTIONS
 from swift_dss.tier import admitted, space
 from swift_dss.tier.doors.history import History
 from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.keep.state import replace_whole
 from swift_dss.tier.metrics import Metrics, Sample
 from swift_dss.tier.node import Node
 from swift_dss.wire.node import summary
@@ -109,7 +110,8 @@ def publish(status: Dict[str, Any], sinks: Sinks) -> None:
     sinks.metrics.gauge('tier.left_policies', len(status['left_policies']))
     _recon(status, sinks)
     if sinks.conf.shard is None:
-        _write_summary(sinks.conf.run_dir, status)
+        replace_whole(os.path.join(sinks.conf.run_dir, summary.FILE),
+                      summary.encode(summarized(status)))
 
 
 def _reads(classes: Dict[int, Dict[str, Any]],
@@ -201,14 +203,6 @@ def _recon(status: Dict[str, Any], sinks: Sinks) -> None:
             hdd_state=device['hdd_state'], room_state=device['room_state'])
             for device in status['devices']}}},
         os.path.join(folder, 'dss.recon'), sinks.metrics.logger)
-
-
-def _write_summary(run_dir: str, status: Dict[str, Any]) -> None:
-    """Replace the node's file. No fsync: it is of this boot."""
-    path = os.path.join(run_dir, summary.FILE)
-    with open(path + '.tmp', 'wb') as target:
-        target.write(summary.encode(summarized(status)))
-    os.rename(path + '.tmp', path)
 
 
 def summarized(status: Dict[str, Any]) -> Summary:

@@ -25,9 +25,8 @@ def text(nodes: Sequence[Node]) -> str:
     parts = [_nodes(nodes, known)]
     if known:
         parts.append(_classes(list(cluster.classes(known).values())))
-    notes = ['%s: %s' % (node.address, note) for node in nodes
-             for note in ((node.why,) if node.why else ()) + node.notes]
-    return '\n\n'.join(parts + ['\n'.join(notes)] if notes else parts)
+    lines = [line for node in nodes for line in node.lines]
+    return '\n\n'.join(parts + ['\n'.join(lines)] if lines else parts)
 
 
 def _nodes(nodes: Sequence[Node], known: Sequence[Summary]) -> str:

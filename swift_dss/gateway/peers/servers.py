@@ -7,7 +7,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from swift_dss.core.limits import MAX_QUESTION_BYTES
 
-TIMEOUT_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 #: Host or address, and port.
 Server = Tuple[str, int]
 #: All that goes wrong with a question.
@@ -24,7 +24,7 @@ def request(server: Server, method: str, path: str,
     :raises OSError, http.client.HTTPException: there is none
     """
     connection = http.client.HTTPConnection(
-        server[0], server[1], timeout=TIMEOUT_SECONDS)
+        server[0], server[1], timeout=_TIMEOUT_SECONDS)
     try:
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()

@@ -50,6 +50,12 @@ class Node(NamedTuple):
     notes: Tuple[str, ...] = ()
 
     @property
+    def lines(self) -> List[str]:
+        """All that is to be said of it, each with its address."""
+        return ['%s: %s' % (self.address, text) for text in
+                ((self.why,) if self.why else ()) + self.notes]
+
+    @property
     def answers(self) -> bool:
         """Whether its figures are of now."""
         return self.state in ('well', 'trouble')

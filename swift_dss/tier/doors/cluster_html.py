@@ -36,9 +36,7 @@ def _body(nodes: Sequence[Node]) -> Iterator[str]:
     answering = sum(node.answers for node in nodes)
     yield _head('%d of %d nodes answer' % (answering, len(nodes)),
                 answering == len(nodes))
-    for node in nodes:
-        for text in ((node.why,) if node.why else ()) + node.notes:
-            yield _warning('%s: %s' % (node.address, text))
+    yield from (_warning(line) for node in nodes for line in node.lines)
     known = [node.summary for node in nodes if node.summary]
     yield table('Nodes', (
         'node', 'state', 'devices', 'on SSD', 'SSD in use', 'of', 'full',

@@ -34,16 +34,21 @@ class DeviceState:
 
 
 def publish(run_dir: str, device: str, pressure: Pressure) -> None:
-    """Replace the device's pressure file as a whole.
-
-    No fsync: after a power cut a missing or old file only steers
-    placement.
-    """
+    """Replace the device's pressure file."""
     folder = os.path.join(run_dir, 'state')
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, device + '.json')
+    replace_whole(os.path.join(folder, device + '.json'),
+                  wire_pressure.encode(pressure))
+
+
+def replace_whole(path: str, raw: bytes) -> None:
+    """Replace a file of ``run_dir``, so that readers see the old one or this.
+
+    No fsync: a power cut empties the folder, or leaves an old file, which
+    only steers placement or says its age.
+    """
     with open(path + '.tmp', 'wb') as target:
-        target.write(wire_pressure.encode(pressure))
+        target.write(raw)
     os.rename(path + '.tmp', path)
 
 

@@ -94,8 +94,9 @@ class Drainer:
         :raises BadConfig: another word
         :raises TierFull: all of it has no room here; nothing was moved
         """
-        if self._is_to_remote(where):
-            self._ready_gateway().hurry()
+        gateway = self._ready(where)
+        if gateway is not None:
+            gateway.hurry()
         first = self._walk(where, seconds, lambda done: progress(
             {'done': done, 'of': None}))
         # More may have come since, and some of it may have been moved away.
@@ -106,16 +107,12 @@ class Drainer:
 
     def plan(self, where: str, progress: Progress) -> Dict[str, Any]:
         """What :meth:`run` would do; refuses what it would refuse."""
-        to_remote = self._is_to_remote(where)
-        if to_remote:
-            self._ready_gateway()
+        self._ready(where)
         planned, left = Planned(), Told()
         for files in self._pages(left):
             planned.versions += len(files)
-            rows = [row for row in (self._to_do(file.version, file.partition,
-                                                where) for file in files)
-                    if row is not None]
-            if to_remote:
+            rows = self._all_to_do(files, where)
+            if where == 'remote':
                 self._relocator.plan(rows, planned)
             else:
                 planned.moves += len(rows)
@@ -156,12 +153,17 @@ class Drainer:
 
     # -- inside ----------------------------------------------------------
 
-    def _is_to_remote(self, where: str) -> bool:
+    def _ready(self, where: str) -> Optional[Gateway]:
+        """The gateway, if the drain is to S3.
+
+        :raises DssError: as :meth:`run` does, before anything is moved
+        """
         if where not in ('local', 'remote'):
             raise BadConfig('%r is neither local nor remote' % where)
-        if where == 'local':
-            self._require_room()
-        return where == 'remote'
+        if where == 'remote':
+            return self._ready_gateway()
+        self._require_room()
+        return None
 
     def _away_bytes(self, row: VersionRow) -> int:
         """Bytes that only S3 has; 0 of a version that cannot be read."""
@@ -186,9 +188,7 @@ class Drainer:
         done = moved = 0
         left = Told()
         for files in self._pages(left):
-            rows = [row for row in (self._to_do(file.version, file.partition,
-                                                where) for file in files)
-                    if row is not None]
+            rows = self._all_to_do(files, where)
             why = self._to_local(rows) if where == 'local' else \
                 self._to_remote(rows, seconds)
             for row in rows:
@@ -219,6 +219,13 @@ class Drainer:
         while page:
             yield page
             page = list(itertools.islice(together, _PAGE))
+
+    def _all_to_do(self, files: List[DataFile],
+                   where: str) -> List[VersionRow]:
+        """Those of :meth:`_to_do`."""
+        rows = (self._to_do(file.version, file.partition, where)
+                for file in files)
+        return [row for row in rows if row is not None]
 
     def _to_do(self, version: VersionId, partition: str,
                where: str) -> Optional[VersionRow]:
