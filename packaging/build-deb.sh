@@ -83,7 +83,7 @@ swift-dss ($version) unstable; urgency=medium
 
   * The release notes are in the documentation.
 
- -- swift-dss maintainers <swift-dss@packages.debian.org>  $date
+ -- swift-dss maintainers <maintainers@swift-dss.invalid>  $date
 END
 echo "building the packages"
 dpkg-buildpackage --build=binary --no-sign > "$work/log" 2>&1 || {

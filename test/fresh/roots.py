@@ -22,7 +22,6 @@ from typing import Iterator, Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 RELEASES = {'12': 'bookworm', '13': 'trixie'}
-MIRROR = 'http://deb.debian.org/debian'
 _CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 _INSIDE = '/usr/local/share/machine-certificates.crt'
 _ENVIRONMENT = (
@@ -68,10 +67,23 @@ def making(path: pathlib.Path) -> Iterator[bool]:
         yield not path.exists()
 
 
+def _mirror() -> str:
+    """That of this machine, of which a root gets the main archive alone."""
+    told = subprocess.run(
+        ['apt-get', 'indextargets', '--format', '$(REPO_URI) $(RELEASE)',
+         'Created-By: Packages', 'Component: main'],
+        check=True, stdout=subprocess.PIPE, text=True).stdout
+    for line in told.splitlines():
+        address, _, release = line.partition(' ')
+        if '-' not in release:
+            return address
+    sys.exit('apt knows no mirror of Debian here: apt-get update')
+
+
 def minimal(release: str, packages: Sequence[str] = ()) -> pathlib.Path:
     """An archive of a minbase Debian with packages of its main archive."""
     suite = RELEASES[release]
-    path = cached('debian-' + release, [suite, MIRROR, *packages])
+    path = cached('debian-' + release, [suite, *packages])
     with making(path) as ours:
         if ours:
             say('making a minimal Debian %s%s' % (
@@ -79,7 +91,7 @@ def minimal(release: str, packages: Sequence[str] = ()) -> pathlib.Path:
             subprocess.run(
                 ['mmdebstrap', '--quiet', '--variant=minbase']
                 + ['--include=' + ','.join(packages)] * bool(packages)
-                + [suite, '%s.new.tar' % path, MIRROR], check=True)
+                + [suite, '%s.new.tar' % path, _mirror()], check=True)
             os.rename('%s.new.tar' % path, path)
     return path
 

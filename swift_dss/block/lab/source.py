@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from swift_dss.core.errors import BadConfig
 PACKAGE = 'linux-source-6.12'
 ENVIRONMENT = 'SWIFT_DSS_KERNEL_SOURCE'
 
-_MIRROR = 'http://deb.debian.org/debian'
 KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
 #: Most of the sources that a user-mode kernel does not need. Few patterns:
@@ -89,11 +87,19 @@ def _download(package: str, folder: str, say: cache.Say) -> None:
         say('it is not in the lists of apt here: asking the mirror, and its '
             'backports, with lists of our own')
     own = tempfile.mkdtemp(prefix='apt-', dir=cache.root())
-    options = _own_lists(own)
+
+    def apt(options: List[str], *words: str) -> str:
+        return cache.call(['apt-get', '-qq', *options, *words], folder,
+                          'apt-get %s' % ' '.join(words))
+
     try:
-        for words in (['update'], ['download', package]):
-            cache.call(['apt-get', '-qq', *options, *words], folder,
-                       'apt-get %s' % ' '.join(words))
+        lists = _own_lists(own)
+        apt(lists, 'update')
+        options = lists + _with_backports(own, apt(
+            lists, 'indextargets', '--format', '$(REPO_URI) $(RELEASE)',
+            'Created-By: Packages', 'Component: main'))
+        apt(options, 'update')
+        apt(options, 'download', package)
     except cache.BuildFailed as err:
         raise BadConfig(
             "%s is neither on this machine's Debian mirror nor in its "
@@ -104,16 +110,19 @@ def _download(package: str, folder: str, say: cache.Say) -> None:
 
 
 def _own_lists(folder: str) -> List[str]:
-    """Options that let apt use the machine's mirror with backports, and leave
-    its lists and sources as they are; they need no root."""
-    told = cache.call(
-        ['apt-get', 'indextargets', '--format', '$(REPO_URI) $(RELEASE)',
-         'Created-By: Packages', 'Component: main'], folder,
-        'apt-get indextargets')
+    """Options that let apt leave the machine's lists as they are. They need no
+    root, and no lists that were fetched before."""
+    os.makedirs(os.path.join(folder, 'lists', 'partial'))
+    return ['-oDir::State::Lists=' + os.path.join(folder, 'lists'),
+            '-oDir::Cache=' + folder, '-oAPT::Sandbox::User=root']
+
+
+def _with_backports(folder: str, told: str) -> List[str]:
+    """Options that let apt use the machine's sources, and backports of each.
+
+    :param told: address and release of the sources, a line each
+    """
     sources = dict.fromkeys(tuple(line.split()) for line in told.splitlines())
-    if not sources:
-        # apt knows its targets by lists that it has fetched.
-        sources[(_MIRROR, _codename())] = None
     # bookworm-updates and bookworm-security have none.
     sources.update(dict.fromkeys(
         (uri, release + '-backports') for uri, release in list(sources)
@@ -123,17 +132,8 @@ def _own_lists(folder: str) -> List[str]:
     with open(path, 'w', encoding='utf-8') as target:
         target.writelines('deb %s%s %s main\n' % (key, uri, release)
                           for uri, release in sources)
-    os.makedirs(os.path.join(folder, 'lists', 'partial'))
-    options = {'Etc::SourceList': path, 'Etc::SourceParts': os.devnull,
-               'State::Lists': os.path.join(folder, 'lists'), 'Cache': folder}
-    return ['-o%s=%s' % ('Dir::' + name, value)
-            for name, value in options.items()] + ['-oAPT::Sandbox::User=root']
-
-
-def _codename() -> str:
-    with open('/etc/os-release', encoding='utf-8') as release:
-        match = re.search('^VERSION_CODENAME=(.*)$', release.read(), re.M)
-    return match.group(1) if match else 'stable'
+    return ['-oDir::Etc::SourceList=' + path,
+            '-oDir::Etc::SourceParts=' + os.devnull]
 
 
 def _fetched(package: str) -> str:

@@ -84,6 +84,15 @@ def test_a_package_of_backports_is_fetched_and_the_machine_stays(machine):
     assert any('backports' in line for line in said)
 
 
+def test_a_machine_that_never_fetched_lists_needs_none(machine):
+    for path in (machine / 'lists').glob('*_*'):
+        path.unlink()
+    before = state(machine)
+    path = source.fetch(PACKAGE, print)
+    assert os.path.basename(path) == PACKAGE + '_6.12.1_all.deb'
+    assert state(machine) == before
+
+
 def test_a_package_that_is_nowhere_is_named(machine):
     with pytest.raises(BadConfig, match='no-such-source is neither on this '
                        'machine.*SWIFT_DSS_KERNEL_SOURCE'):
