@@ -123,16 +123,19 @@ def test_the_role_of_a_lost_copy_is_handed_on(made, bodies):
     lost = made.plan.nodes[0]
     mine = [name for name in bodies if by_rank(made, name)[0] == lost]
     assert mine
+
+    def is_read_from(name: str, second: str) -> bool:
+        # A read is what moves a copy: where the SSD was full just then, the
+        # next one does.
+        assert client.get(name).body == bodies[name]
+        return second in on_ssd(made, name)
+
     made.node(lost).kill()
     try:
-        for _ in range(2):
-            for name in mine:
-                assert client.get(name).body == bodies[name]
         for name in mine:
-            second = by_rank(made, name)[1]
-            wait_until(lambda name=name, second=second:
-                       second in on_ssd(made, name), 30,
-                       '%s on the SSD of %s' % (name, second))
+            wait_until(lambda name=name, second=by_rank(made, name)[1]:
+                       is_read_from(name, second), 30,
+                       '%s on the SSD of %s' % (name, by_rank(made, name)[1]))
             assert 'ssd' in client.get(name).headers['x-dss-tier']
     finally:
         made.node(lost).start()
