@@ -107,7 +107,10 @@ def test_failing_command_says_what_it_said(tmp_path):
 
 def test_interrupted_command_takes_its_children_along(tmp_path):
     started = tmp_path / 'started'
-    code = ('from swift_dss.block.lab import cache\n'
+    # Who starts the tests in the background may have them ignore it.
+    code = ('import signal\n'
+            'from swift_dss.block.lab import cache\n'
+            'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
             'cache.call(["sh", "-c", "sleep 1000 & echo $! > %s; wait"], '
             '"/", "it")' % started)
     child = subprocess.Popen([sys.executable, '-c', code],
