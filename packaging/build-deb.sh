@@ -2,7 +2,7 @@
 # Builds the Debian packages swift-dss and dm-dss-dkms for the release of
 # Debian that it runs on: build-deb.sh [FOLDER]. FOLDER is dist/ by default.
 #
-# PYTHON names an environment with swift-dss[aio,package] in it, for the man pages;
+# PYTHON names an environment with swift-dss[package] in it, for the man pages;
 # without it one is made. What is installed is built by /usr/bin/python3.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -61,7 +61,7 @@ find stage/python3/botocore/data -mindepth 1 -maxdepth 1 -type d \
 
 echo "making man pages and completion"
 if [[ -z ${PYTHON:-} ]]; then
-    "${pip[@]}" install -q -c constraints.txt ".[aio,package]"
+    "${pip[@]}" install -q -c constraints.txt ".[package]"
     PYTHON=$work/venv/bin/python
 fi
 export PYTHONPATH=$tree

@@ -6,15 +6,17 @@ import os
 import shutil
 import sys
 import time
-from typing import Dict, List, Optional, Sequence
-
-from swiftclient import client as swiftclient
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from swift_dss.aio import (
-    configs, layout, parts, processes, rings, storage, tables, throttle)
+    clients, configs, layout, parts, processes, rings, storage, tables,
+    throttle)
 from swift_dss.aio.layout import CLOUD_BUCKET, CLOUD_USER, AioConf
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.io.capacity import Capacity
+
+if TYPE_CHECKING:
+    from swiftclient.client import Connection
 
 #: Name -> port offset, in the order of start.
 STORES = (('object-server', 1), ('container-server', 2),
@@ -60,6 +62,8 @@ class Cluster:
             running
         """
         layout.check(self.conf)
+        if not self.conf.plain:
+            clients.require()
         self._refuse_running()
         self.clear(erase=not keep)
         if not keep:
@@ -345,11 +349,14 @@ class Cluster:
         return names
 
     def connection(self, account: str = 'test', user: str = 'tester',
-                   key: str = 'testing') -> swiftclient.Connection:
-        """A Swift client of one of the cluster's users."""
-        return swiftclient.Connection(
-            authurl=self.conf.auth_url, user='%s:%s' % (account, user),
-            key=key, retries=2, max_backoff=2)
+                   key: str = 'testing') -> Connection:
+        """A Swift client of one of the cluster's users.
+
+        :raises BadConfig: python-swiftclient is not installed
+        """
+        return clients.connection(
+            self.conf.auth_url, '%s:%s' % (account, user), key,
+            retries=2, max_backoff=2)
 
 
 def conf_file(conf: AioConf, name: str) -> str:
@@ -362,9 +369,9 @@ def conf_file(conf: AioConf, name: str) -> str:
 def make_bucket(conf: AioConf) -> None:
     """Make the gateways' bucket in the S3 cloud, unless it is there."""
     account, user, key = CLOUD_USER
-    connection = swiftclient.Connection(
-        authurl=conf.cloud_url + '/auth/v1.0',
-        user='%s:%s' % (account, user), key=key, retries=3)
+    connection = clients.connection(
+        conf.cloud_url + '/auth/v1.0', '%s:%s' % (account, user), key,
+        retries=3)
     connection.put_container(CLOUD_BUCKET)
     connection.close()
 

@@ -17,6 +17,7 @@ from typing import Dict, List, Sequence
 
 from swift_dss.block import tab
 from swift_dss.core.errors import DssError
+from swift_dss.io.start.versions import versions
 
 _KEPT = frozenset('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
                   '0123456789:_.')
@@ -105,6 +106,9 @@ def main() -> int:
     """The generator: its first argument is the folder of the units."""
     path = os.environ.get(tab.VARIABLE, tab.PATH)
     folders: List[str] = sys.argv[1:]
+    if folders == ['--version']:
+        print(versions())
+        return 0
     if not folders:
         print('wanted: the folder for the units', file=sys.stderr)
         return 2

@@ -25,6 +25,7 @@ from swift_dss.block import tab
 from swift_dss.block.ondisk.blocks import BLOCK_BYTES
 from swift_dss.block.ondisk.superblock import super_version
 from swift_dss.core.errors import DssError
+from swift_dss.io.start.versions import versions
 
 #: As blkid calls the kinds that it knows.
 TYPE = 'dm_dss'
@@ -109,10 +110,14 @@ def look(node: str, links: Sequence[str], environment: Mapping[str, str]
 
 
 def main() -> int:
-    """``swift-dss-block-probe DEVICE [LINK...]``, or ``--rule``."""
+    """``swift-dss-block-probe DEVICE [LINK...]``, ``--rule`` or
+    ``--version``."""
     words: List[str] = sys.argv[1:]
     if words == ['--rule']:
         print(RULE.format(python=sys.executable), end='')
+        return 0
+    if words == ['--version']:
+        print(versions())
         return 0
     if not words:
         print('wanted: a device, or --rule', file=sys.stderr)

@@ -20,6 +20,7 @@ from typing import Dict, List, Tuple
 
 from swift_dss.block.table import MODES, STRATEGIES
 from swift_dss.core.errors import BadConfig
+from swift_dss.io.start.text import read_text
 
 PATH = '/etc/dss-block.tab'
 #: Names another file, for tests.
@@ -90,11 +91,7 @@ def read(path: str = PATH) -> Tuple[Dict[str, Entry], List[str]]:
 
     :raises BadConfig: it cannot be read
     """
-    try:
-        with open(path) as source:
-            return parse(source.read(), path)
-    except (OSError, UnicodeDecodeError) as err:
-        raise BadConfig('%s: %s' % (path, err)) from err
+    return parse(read_text(path), path)
 
 
 def _entry(words: List[str]) -> Entry:

@@ -10,6 +10,7 @@ from typing import (
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
+from swift_dss.io.start.text import read_text
 from swift_dss.tier.doors import asking
 from swift_dss.tier.doors.asking import DaemonSaid
 from swift_dss.wire.settings import nodeconf
@@ -45,11 +46,10 @@ def result(messages: Iterator[Dict[str, Any]],
 def read_conf(path: str) -> NodeConf:
     """:raises BadConfig: the file is missing or does not parse."""
     try:
-        with open(path, encoding='utf-8') as source:
-            return nodeconf.parse(source.read(), path, os.environ)
-    except (OSError, UnicodeDecodeError) as err:
-        raise BadConfig('%s: %s (say which with --config)'
-                        % (path, err)) from err
+        text = read_text(path)
+    except BadConfig as err:
+        raise BadConfig('%s (say which with --config)' % err) from err
+    return nodeconf.parse(text, path, os.environ)
 
 
 def json_text(value: Any) -> str:

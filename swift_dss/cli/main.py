@@ -12,7 +12,7 @@ import importlib
 import sys
 from typing import Collection, List, Optional
 
-from swift_dss.cli.package.version import add_version
+from swift_dss.io.start.versions import add_version
 from swift_dss.core.errors import DssError
 
 #: Command to (module, the line that ``--help`` shows).

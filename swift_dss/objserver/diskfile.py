@@ -21,7 +21,8 @@ from swift_dss.core.errors import DamagedRecord
 from swift_dss.core.residency import TIER_NAMES, Residency
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.core.version import VersionId
-from swift_dss.io import residency_store, syncing
+from swift_dss.io import residency_store
+from swift_dss.io.start import syncing
 from swift_dss.io.sums import blocks
 from swift_dss.objserver import posts, tags
 from swift_dss.objserver.extents import CLIENT, REPLICATE, VersionBytes

@@ -39,7 +39,8 @@ from swift.obj.server import ObjectController
 from swift_dss.core.errors import (
     BadConfig, RemoteUnavailable, TierUnavailable, VersionGone)
 from swift_dss.core.limits import MAX_READER_CHARS
-from swift_dss.io import native, syncing
+from swift_dss.io import native
+from swift_dss.io.start import syncing
 from swift_dss.objserver import posts, tags
 from swift_dss.objserver.ec import another_fragment, is_of_another_write
 from swift_dss.objserver.extents import REPLICATE

@@ -25,6 +25,7 @@ from swift_dss.io.capacity import Capacity
 from swift_dss.io.place.groups import Placement
 from swift_dss.io.pools import Pool
 from swift_dss.io.probe import PageCache
+from swift_dss.io.start.text import read_text
 from swift_dss.io.sums.hashing import Hasher
 from swift_dss.objserver.events import EventSender, Home
 from swift_dss.objserver.recorder import Recorder
@@ -59,10 +60,10 @@ def _read_conf(path: str, devices: str) -> NodeConf:
     if not path:
         return NodeConf(devices=devices)
     try:
-        with open(path, encoding='utf-8') as source:
-            parsed = nodeconf.parse(source.read(), path, os.environ)
-    except OSError as err:
+        text = read_text(path)
+    except BadConfig as err:
         raise BadConfig('dss_conf: %s' % err) from err
+    parsed = nodeconf.parse(text, path, os.environ)
     # The server's own option counts: it is where its files are.
     return dataclasses.replace(parsed, devices=devices)
 
@@ -232,12 +233,11 @@ class _Watched:
             if stamp == self._stamp:
                 return self._value
             self._stamp = stamp
-            with open(self._path, encoding='utf-8') as source:
-                self._value = self._parse(source.read(), self._path)
+            self._value = self._parse(read_text(self._path), self._path)
         except FileNotFoundError:
             if not self._keep:
                 self._value, self._stamp = self._default, None
-        except (OSError, UnicodeError, DssError) as err:
+        except (OSError, DssError) as err:
             logger.error('dss: %s stays as it was: %s', self._path, err)
             count(logger, 'dss.errors.reload')
         return self._value

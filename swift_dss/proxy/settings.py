@@ -24,6 +24,7 @@ from swift_dss.core.limits import (
     DEFAULT_MAX_DSS_SECTION_BYTES, DEFAULT_MAX_SPANS,
     DEFAULT_SEGMENTS_AT_ONCE, MAX_LARGE_SEGMENTS)
 from swift_dss.core.rules import Rules
+from swift_dss.io.start.text import read_text
 from swift_dss.proxy.accounts import ALL
 from swift_dss.proxy.lifecycle.options import Options
 from swift_dss.strategy.s3.lifecycle import DAY_SECONDS
@@ -165,13 +166,13 @@ class Settings:
 
     def _load(self) -> State:
         if self._class_table:
-            table = classtable.parse(_read(self._class_table),
+            table = classtable.parse(read_text(self._class_table),
                                      self._class_table)
         else:
             table = ClassTable()
         rules = Rules()
         if self._rules_file:
-            rules = rules_wire.parse(_read(self._rules_file), table,
+            rules = rules_wire.parse(read_text(self._rules_file), table,
                                      self._rules_file)
         return State(table, rules)
 
@@ -188,11 +189,3 @@ def _stamp(path: str) -> Tuple[int, int, int]:
     if stat is None:
         return (0, 0, 0)
     return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding='utf-8') as stream:
-            return stream.read()
-    except (OSError, UnicodeDecodeError) as err:
-        raise BadConfig('%s: %s' % (path, err)) from err

@@ -7,7 +7,7 @@ from typing import Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig
+from swift_dss.io.start.text import read_text
 from swift_dss.wire.settings import classtable, nodeconf
 
 
@@ -42,17 +42,3 @@ class InForce:
     def take(self, conf: NodeConf, table: ClassTable) -> None:
         """Bring these into force."""
         self.conf, self.table = conf, table
-
-
-def read_text(path: str) -> str:
-    """:raises BadConfig: it cannot be read, or is no text"""
-    try:
-        with open(path, encoding='utf-8') as source:
-            text = source.read()
-    except (OSError, ValueError) as err:  # also of a path that cannot be
-        raise BadConfig('%s: %s' % (path, err)) from err
-    before, zero, _after = text.partition('\0')
-    if zero:
-        raise BadConfig('%s:%d: a byte of 0: this is no text' % (
-            path, before.count('\n') + 1))
-    return text

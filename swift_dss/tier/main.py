@@ -17,6 +17,7 @@ import sys
 from typing import List, Optional, Protocol
 
 from swift_dss.core.errors import DssError
+from swift_dss.io.start.versions import add_version
 from swift_dss.tier import daemon
 from swift_dss.tier.inforce import Source
 from swift_dss.tier.shards import files
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='swift-dss-tierd',
         description='The cache-tier daemon of one node.')
+    add_version(parser)
     parser.add_argument('--config', default='/etc/swift/dss.conf')
     # Only a parent starts a shard so.
     parser.add_argument('--shard', type=int, help=argparse.SUPPRESS)

@@ -10,7 +10,8 @@ from typing import FrozenSet
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.io import steps, syncing
+from swift_dss.io import steps
+from swift_dss.io.start import syncing
 from swift_dss.tier.devices import Devices
 from swift_dss.tier.index.due import Due
 from swift_dss.tier.index.index import Index

@@ -11,6 +11,7 @@ import os
 from typing import Dict, FrozenSet, Iterable, Optional, Tuple
 
 from swift_dss.core.errors import BadConfig, TierUnavailable
+from swift_dss.io.start.text import read_text
 from swift_dss.wire.settings import policies as wire_policies
 from swift_dss.wire.settings.policies import StoragePolicy
 
@@ -69,14 +70,13 @@ class Policies:
         :raises BadConfig: it is missing or does not parse
         """
         try:
-            with open(self.path, encoding='utf-8') as source:
-                stamp = _stamp(os.fstat(source.fileno()))
-                text = source.read()
-        except (OSError, UnicodeDecodeError) as err:
+            stamp = self._stamp_now()
+            text = read_text(self.path)
+        except BadConfig as err:
             raise BadConfig(
-                '%s: %s; [dss] swift_dir of dss.conf must name the folder '
-                'of swift.conf, which names the storage policies'
-                % (self.path, err)) from err
+                '%s; [dss] swift_dir of dss.conf must name the folder of '
+                'swift.conf, which names the storage policies' % err
+                ) from err
         known = wire_policies.parse(text, self.path)
         self._ours = frozenset(index for index, policy in known.items()
                                if policy.is_ours)
@@ -87,8 +87,11 @@ class Policies:
 
         :raises BadConfig: it is not there
         """
+        return self._stamp_now() != self._stamp
+
+    def _stamp_now(self) -> _Stamp:
         try:
-            return _stamp(os.stat(self.path)) != self._stamp
+            return _stamp(os.stat(self.path))
         except OSError as err:
             raise BadConfig('%s: %s' % (self.path, err)) from err
 

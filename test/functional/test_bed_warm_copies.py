@@ -133,9 +133,10 @@ def test_the_role_of_a_lost_copy_is_handed_on(made, bodies):
     made.node(lost).kill()
     try:
         for name in mine:
-            wait_until(lambda name=name, second=by_rank(made, name)[1]:
+            second = by_rank(made, name)[1]
+            wait_until(lambda name=name, second=second:
                        is_read_from(name, second), 30,
-                       '%s on the SSD of %s' % (name, by_rank(made, name)[1]))
+                       '%s on the SSD of %s' % (name, second))
             assert 'ssd' in client.get(name).headers['x-dss-tier']
     finally:
         made.node(lost).start()

@@ -9,7 +9,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Optional, Sequence, Type, TypeVar
 
-from swift_dss.aio import cluster, processes, storage
+from swift_dss.aio import clients, cluster, processes, storage
 from swift_dss.aio.bed import configure, plan, rings
 from swift_dss.aio.bed.member import Member, Node, Store, member
 from swift_dss.aio.bed.network import Network
@@ -86,6 +86,7 @@ class Frame:
         if reason:
             raise BadConfig(reason)
         plan.check(self.plan)
+        clients.require()
         self._refuse_running()
         self.clear()
         try:

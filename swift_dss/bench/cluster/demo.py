@@ -13,9 +13,7 @@ import time
 from collections import Counter
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from swiftclient import client as swiftclient
-
-from swift_dss.aio import survey, tables
+from swift_dss.aio import clients, survey, tables
 from swift_dss.aio.cluster import Cluster
 from swift_dss.aio.layout import CLOUD_BUCKET, CLOUD_USER
 from swift_dss.aio.processes import wait
@@ -230,9 +228,9 @@ class Demo:
 
     def _cloud_listing(self) -> Dict[str, int]:
         account, user, key = CLOUD_USER
-        connection = swiftclient.Connection(
-            authurl=self._conf.cloud_url + '/auth/v1.0',
-            user='%s:%s' % (account, user), key=key)
+        connection = clients.connection(
+            self._conf.cloud_url + '/auth/v1.0',
+            '%s:%s' % (account, user), key)
         try:
             _headers, rows = connection.get_container(
                 CLOUD_BUCKET, full_listing=True)

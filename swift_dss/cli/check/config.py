@@ -14,7 +14,7 @@ from swift_dss.core.classes import Allocate, ClassTable, RemoteMode
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.rules import Rules
-from swift_dss.tier.inforce import read_text
+from swift_dss.io.start.text import read_text
 from swift_dss.tier.index import pins
 
 

@@ -10,6 +10,7 @@ from swift_dss.cli.check import trials
 from swift_dss.cli.check.findings import (
     Finding, Place, error, fine, refused, warning)
 from swift_dss.cli.check.node import Account, Node
+from swift_dss.cli.check.rings import devices_here
 from swift_dss.cli.tier.init import shared_with
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import TierUnavailable
@@ -31,8 +32,10 @@ def judge(node: Node) -> Iterator[Finding]:
             node.config, '[dss] devices', conf.devices),
             'name the folder that Swift\'s devices are mounted in')
     yield from names(conf, [device.name for device in devices], node.config)
+    used = devices_here(conf.swift_dir)
     for device in devices:
-        yield from ssd(device, node.account)
+        yield from ssd(device, node.account,
+                       used is not None and device.name not in used)
         if device.capacity.configured and not device.is_block:
             yield from hdd(device, node.account, node.config)
 
@@ -59,11 +62,21 @@ def names(conf: NodeConf, known: List[str], path: str) -> Iterator[Finding]:
                     'write %(device)s in it')
 
 
-def ssd(device: Device, account: Optional[Account]) -> Iterator[Finding]:
-    """The file system of a device."""
+def ssd(device: Device, account: Optional[Account],
+        is_unused: bool = False) -> Iterator[Finding]:
+    """The file system of a device.
+
+    :param is_unused: no ring has it at an address of this node
+    """
     try:
         device.require_mounted()
     except TierUnavailable as err:
+        if is_unused:
+            yield warning('device ' + device.name, 'it is not mounted, and '
+                          'no ring has it here', Place(device.path),
+                          'remove the folder, or mount its disk and add it '
+                          'with swift-ring-builder')
+            return
         yield refused('device ' + device.name, err, Place(device.path),
                       'mount its disk ("mount_check = false" is for tests)')
         return

@@ -19,8 +19,9 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.rules import Rules
-from swift_dss.io.syncing import there
-from swift_dss.tier.inforce import Source, read_text
+from swift_dss.io.start.syncing import there
+from swift_dss.io.start.text import read_text
+from swift_dss.tier.inforce import Source
 from swift_dss.tier.policies import Policies
 from swift_dss.wire.settings import classtable
 from swift_dss.wire.settings import rules as rules_wire

@@ -13,7 +13,7 @@ from swift_dss.cli.check.findings import (
 from swift_dss.cli.check.node import Node, Server
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.io import syncing
+from swift_dss.io.start import syncing
 from swift_dss.objserver.listed import updates
 
 _OURS = 'swift_dss.objserver.server'

@@ -52,6 +52,17 @@ def ring_names(swift_dir: str) -> List[str]:
     return [name[:-len('.ring.gz')] for name in names if _RING.match(name)]
 
 
+def devices_here(swift_dir: str) -> Optional[Set[str]]:
+    """Names of the devices that rings have at an address of this node; None:
+    a ring cannot be read, or there is no ring."""
+    try:
+        here = [_here(swift_dir, name) for name in ring_names(swift_dir)]
+    except (BadConfig, OSError):
+        return None
+    return {str(device['device']) for devices in here
+            for device in devices} if here else None
+
+
 def _here(swift_dir: str, name: str) -> _Devices:
     ranks = Ranks(swift_dir)
     return [device for device in open_ring(swift_dir, name).devs

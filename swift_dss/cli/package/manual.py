@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Dict
 
-from swift_dss.cli.package.version import version
+from swift_dss.io.start.versions import version
 from swift_dss.core.errors import BadConfig
 
 HELP = 'write the man pages'

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, Generic, Optional, Tuple, TypeVar
 
 from swift_dss.core.errors import BadConfig
+from swift_dss.io.start.text import open_file
 
 _FIELDS = ('access_key', 'secret_key')
 #: Two keys and comments; a bigger file is not a secret file.
@@ -58,7 +59,7 @@ class OwnerFile(Generic[_Found]):
         """
         with self._lock:
             try:
-                file_fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                file_fd = open_file(self._path)
             except OSError as err:
                 raise BadConfig('%s %s: %s' % (
                     self._what, self._path, err.strerror)) from err

@@ -175,6 +175,12 @@ def other_user(node):
               'user = %s' % FAR)
 
 
+def named_pipe(node):
+    """Nobody writes to it."""
+    gone('etc/dss.conf')(node)
+    os.mkfifo(node.conf.path('etc', 'dss.conf'))
+
+
 def both(*edits):
     def edit(node):
         for each in edits:
@@ -260,6 +266,8 @@ MISTAKES = [
      'error', 'config', DSS, '[tier] pin_classes', "'golden'"),
     ('the address of S3 is none', text(DSS, 'url = https://', 'url = '),
      'error', 'config', DSS, '[gateway] url', 'https://s3.example.com'),
+    ('dss.conf is a named pipe', named_pipe,
+     'error', 'config', DSS, '', 'a named pipe'),
     ('a byte of 0 is in a file', added(CLASSES, '# \0'),
      'error', 'config', CLASSES, '', 'a byte of 0'),
     ('the class table is missing', gone('etc/dss-classes.conf'),
@@ -619,6 +627,23 @@ def test_devices_of_other_servers_and_policies_are_in_a_ring(node, capsys):
         os.mkdir(node.conf.path('devices', device))
         rings.write(node.conf.etc, name, 1, 6201, [device])
     assert node.check(capsys, '--only', 'ring')[0] == 0
+
+
+def test_an_unmounted_folder_that_no_ring_has_stops_no_server(node, capsys):
+    node.edit('etc/dss.conf', 'mount_check = false', 'mount_check = true')
+    os.mkdir(node.conf.path('devices', 'd9'))
+
+    def levels():
+        _code, report = node.check(capsys, '--only', 'devices')
+        return {finding['about']: finding['level']
+                for finding in report['findings']
+                if 'not mounted' in finding['text']}
+
+    assert levels() == {'device d9': 'warning', **dict.fromkeys(
+        ('device d1', 'device d2', 'device d3', 'device d4'), 'error')}
+    # A ring that cannot be read might have it.
+    (node.root / 'etc' / 'object-1.ring.gz').write_bytes(b'no ring')
+    assert levels()['device d9'] == 'error'
 
 
 def test_a_policy_may_be_other_nodes(node, capsys):

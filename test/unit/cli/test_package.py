@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from swift_dss.cli.main import COMMANDS, main
 from swift_dss.cli.package import completion, manual
 
+#: As setup.cfg has them, without the function.
+PROGRAMS = dict(re.findall(
+    r'(?m)^    (swift-dss[a-z-]*) = (\S+):main$',
+    (pathlib.Path(__file__).resolve().parents[3] / 'setup.cfg').read_text()))
+#: Modules of extras that are no extra of these two commands.
+EXTRAS = ['swiftclient', 'matplotlib', 'numpy', 'cryptography', 'av', 'h5py',
+          'pyarrow', 'aiohttp', 'fsspec', 'openstack', 'tenacity', 'yaml',
+          'hdrh']
 GENERATED = [name for name in COMMANDS if name != 'block']
 
 
@@ -20,6 +31,52 @@ def test_version_names_all_that_matters(capsys):
     assert ended.value.code == 0
     assert re.match(r'swift-dss \S+, Swift 2\.\S+, Python 3\.\S+\n\Z',
                     capsys.readouterr().out)
+
+
+@pytest.mark.parametrize('name', sorted(PROGRAMS))
+def test_each_program_tells_its_version(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, '-m', PROGRAMS[name], '--version'],
+        capture_output=True, text=True, timeout=60, cwd=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, '')
+    assert re.match(r'swift-dss \S+, Swift 2\.\S+, Python 3\.\S+\n\Z',
+                    done.stdout)
+    # The generator takes its first argument for a folder.
+    assert not os.listdir(tmp_path)
+
+
+def without(modules, arguments, folder):
+    """A process of swift-dss in which modules cannot be imported."""
+    return subprocess.run(
+        [sys.executable, '-c', 'import sys\n'
+         'sys.modules.update(dict.fromkeys(%r))\n'
+         'from swift_dss.cli.main import main\n'
+         'sys.exit(main(%r))' % (modules, arguments)],
+        capture_output=True, text=True, timeout=60, cwd=str(folder))
+
+
+@pytest.mark.parametrize('arguments', [
+    ['completion', 'bash'], ['manual', 'pages']])
+def test_pages_and_words_need_no_extra_of_the_commands(tmp_path, arguments):
+    pytest.importorskip('shtab')
+    pytest.importorskip('argparse_manpage')
+    done = without(EXTRAS, arguments, tmp_path)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout
+
+
+def test_the_all_in_one_names_its_extra(tmp_path):
+    done = without(['swiftclient'], [
+        'aio', 'start', '--root', str(tmp_path / 'root')], tmp_path)
+    assert done.returncode == 78
+    *_, told = done.stderr.splitlines()
+    assert told.startswith('swift-dss aio: ') and 'swift-dss[aio]' in told
+    assert 'Traceback' not in done.stderr
+    assert not (tmp_path / 'root').exists()
+    # What needs no client of Swift does its work.
+    done = without(['swiftclient'], [
+        'aio', 'stop', '--root', str(tmp_path / 'root')], tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope='module')

@@ -19,6 +19,12 @@ def version(distribution: str = 'swift-dss') -> str:
         return '?'
 
 
+def versions() -> str:
+    """Those of all that matters, in a line."""
+    return 'swift-dss %s, Swift %s, Python %s' % (
+        version(), version('swift'), platform.python_version())
+
+
 class Version(argparse.Action):
     """An option that prints the versions, and ends the program. They are only
     looked up then."""
@@ -26,8 +32,7 @@ class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any,
                  **__: Any) -> None:
         """Print, and end."""
-        print('swift-dss %s, Swift %s, Python %s' % (
-            version(), version('swift'), platform.python_version()))
+        print(versions())
         parser.exit()
 
 

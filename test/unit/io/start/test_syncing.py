@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift_dss.core.errors import BadConfig
-from swift_dss.io import syncing
+from swift_dss.io.start import syncing
 from swift_dss.objserver import server
 from swift_dss.objserver.diskfile import DssDiskFileManager
 from swift_dss.objserver.ec import DssECDiskFileManager
