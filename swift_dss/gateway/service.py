@@ -147,13 +147,22 @@ class Gateway:
         self.parts.jobs.hurry()
         self.parts.bundles.bundler.hurry(_HURRY_SECONDS)
 
-    def rekey(self, version: VersionId, partition: str) -> bool:
-        """Have a version's copy be sealed under the active key; False if
-        nothing had to be done.
+    def rekey(self, version: VersionId, partition: str,
+              dry_run: bool = False) -> bool:
+        """Have a version's copy be sealed under the active key, unless it is
+        in a bundle; see :meth:`rekey_bundles`.
 
+        :param dry_run: only look
+        :returns: False if it is sealed so already
         :raises DssError: it could not be done now
         """
-        return self.parts.bundles.rekeying.rekey(version, partition)
+        rekeying = self.parts.bundles.rekeying
+        return rekeying.is_due(version, partition) if dry_run else \
+            rekeying.rekey(version, partition)
+
+    def rekey_bundles(self) -> None:
+        """Order that bundles under another key are rewritten soon."""
+        self.parts.bundles.rekeying.order()
 
     def repair(self, copies: Sequence[Copy]) -> Repaired:
         """Repair S3's copy of one version; see :class:`Repairer`.

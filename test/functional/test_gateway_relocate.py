@@ -11,6 +11,7 @@ import time
 import uuid
 
 import pytest
+from functional.test_gateway_sealed import write_keys
 from support import md5, wait_until
 from support.edges.s3_servers import BUCKET, VersityServer
 from support.nodes.daemon_node import write_node
@@ -35,6 +36,10 @@ rank = 0
 name = here
 rank = 50
 remote = never
+[class:6]
+name = small
+rank = 60
+bundle = true
 '''
 
 
@@ -126,6 +131,33 @@ def node(tmp_path, server):
     for edge in made:
         if answers(os.path.join(edge.node.root, 'run', 'admin.sock')):
             edge.daemon.stop()
+
+
+def test_a_dry_rekey_says_what_the_next_one_does(node, tmp_path):
+    keys = write_keys(str(tmp_path / 'keys'), 'k1', 'k1')
+    edge = node(key_file=keys, remote_after_seconds='0',
+                bundle_age_seconds='0.1')
+    places = [edge.put(number, class_id=number % 2 * 6)
+              for number in range(6)] + [edge.put(9, class_id=5)]
+
+    def seals():
+        rows = [edge.daemon.node.local.describe(
+            place.version, place.partition).residency.remote
+            for place in places]
+        return [remote and remote.seal.split('.')[1] for remote in rows]
+    wait_until(lambda: seals() == ['k1'] * 6 + [None], 60)
+    wait_until(lambda: edge.cli('rekey', '--dry-run')[1]['changed'] == 0, 10)
+    write_keys(keys, 'k2', 'k1', 'k2')
+    before = edge.remote()
+    code, planned = edge.cli('rekey', '--dry-run')
+    assert (code, planned['changed'], planned['versions']) == (0, 6, 7)
+    assert planned.pop('dry_run') is True
+    assert edge.remote() == before and seals() == ['k1'] * 6 + [None]
+    code, done = edge.cli('rekey', '--seconds', '60')
+    assert done.pop('dry_run') is False
+    assert (code, done) == (0, planned)
+    assert seals() == ['k2'] * 6 + [None] and edge.remote() != before
+    assert edge.cli('rekey', '--dry-run')[1]['changed'] == 0
 
 
 def test_the_command_sends_waits_and_drops(node):

@@ -92,6 +92,20 @@ def lose(edge):
         edge.conf.path('run', 'admin.sock')), 120, 'tierd')
 
 
+def state_of(edge):
+    """Whatever a restore may write: files of devices, and the node's state.
+    The servers themselves rewrite some of it all the time."""
+    kept = {}
+    for kind in ('devices', 'hdd', 'state'):
+        for folder, _, names in os.walk(edge.conf.path(kind)):
+            for name in names:
+                if name.endswith(('.data', '.meta', '.ts', '.json')):
+                    path = os.path.join(folder, name)
+                    with open(path, 'rb') as source:
+                        kept[path] = md5(source.read())
+    return kept, edge.connection().get_account()[1]
+
+
 class Wrote:
     """What clients wrote, and what they may read again."""
 
@@ -179,11 +193,16 @@ def test_a_lost_edge_comes_back_from_the_bucket_alone(edge):
             len(gateway(edge, 'ls', '--places')) >= 4
     wait_until(told, 120, 'the bucket knows all')
     lose(edge)
+    before_it = state_of(edge)
+    planned = gateway(edge, 'restore', '--dry-run')
+    assert state_of(edge) == before_it
     began = time.monotonic()
     report = gateway(edge, 'restore')
     took = time.monotonic() - began
     assert report['failed'] == 0 and report['written'] == report['versions']
     assert report['places'] >= 4
+    assert planned['written'] == report['versions'] > 0
+    assert planned == dict(report, dry_run=True)
     swift = edge.connection()
     wrote.swift = swift
     after = wrote.headers()
@@ -289,7 +308,10 @@ def made_beside_the_bucket(edge, swift):
                         layout.CLOUD_BUCKET, '%sbundles/%s/%s' % (
                             prefix, os.path.basename(path), name),
                         source.read())
-    report = gateway(edge, 'restore', '--container', 'AUTH_test/incoming')
+    part = ['restore', '--container', 'AUTH_test/incoming']
+    planned = gateway(edge, *part, '--dry-run')
+    report = gateway(edge, *part)
+    assert planned == dict(report, dry_run=True)
     assert (report['written'], report['failed']) == (3, 0)
     assert [row['name'] for row in swift.get_container('incoming')[1]] == [
         'in-0', 'in-1', 'in-2']

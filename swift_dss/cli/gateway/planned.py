@@ -1,4 +1,5 @@
-"""What ``gateway relocate`` and ``drain`` would do: a dry run's answer."""
+"""What a verb would do: the option, and the answer for those that move bytes.
+"""
 
 from __future__ import annotations
 

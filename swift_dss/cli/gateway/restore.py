@@ -9,6 +9,7 @@ import sys
 import time
 
 from swift_dss.cli.ask import ask, json_text, result
+from swift_dss.cli.gateway.planned import add_dry_run
 from swift_dss.cli.table import Progress, size
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError
@@ -23,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--allow-unsealed', action='store_true',
                         help='with a key file: also take what is not sealed '
                         'under it, or sealed for another cluster')
+    add_dry_run(parser)
     parser.add_argument('--no-index', action='store_true',
                         help='do not have the tier daemon read the devices '
                         'at the end')
@@ -40,6 +42,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     from swift_dss.gateway.form.owner import owner_of
     from swift_dss.gateway.peers.primaries import RingPrimaries
     from swift_dss.gateway.peers.ranks import Ranks
+    from swift_dss.gateway.restore import planned
     from swift_dss.gateway.restore.adopt import Adoption
     from swift_dss.gateway.restore.catalog import Catalog, open_client
     from swift_dss.gateway.restore.places import Servers
@@ -54,43 +57,50 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     keys = KeyFile(conf.gateway.key_file)
     keys.check()
     servers = Servers(conf.swift_dir)
-    space.prepare(conf, logging.getLogger('swift-dss-restore'))
+    logger = logging.getLogger('swift-dss-restore')
     state = restore_state(conf)
-    books = Books(conf)
-    if args.from_start and os.path.exists(state):
-        os.unlink(state)
-    writer = Writer(conf, servers, logging.getLogger('swift-dss-restore'))
+    dry_run, books = args.dry_run, None
+    if not dry_run:
+        space.prepare(conf, logger)
+        books = Books(conf)
+        if args.from_start and os.path.exists(state):
+            os.unlink(state)
+    writer = (planned.PlannedWriter if dry_run else Writer)(
+        conf, servers, logger)
     ranks = Ranks(conf.swift_dir)
-    work = Restore(
-        conf.gateway, client, writer, PlaceWriter(servers),
+    work = (planned.PlannedRestore if dry_run else Restore)(
+        conf.gateway, client, writer,
+        (planned.PlannedPlaces if dry_run else PlaceWriter)(servers),
         Trust(conf.gateway.prefix, servers.cluster,
               bool(keys) and not args.allow_unsealed, time.time()),
         Cluster(ranks.belongs_here, RingPrimaries(ranks, writer.look)),
-        state,
+        '' if dry_run and args.from_start else state,
         '/' + args.container.strip('/') if args.container else '',
         # A keeper needs all members of a bundle, not one container's.
-        None if args.container else Adoption(
-            books.of_device, time.time()),
+        None if args.container else planned.PlannedAdoption()
+        if books is None else Adoption(books.of_device, time.time()),
         lambda key, data: open_envelope(keys, data))
     with Progress('restore', quiet=args.json) as progress:
         totals = work.run(Catalog(conf.gateway, client),
                           lambda now: progress.show(
                              now.keys, None, '%d versions, %d written' % (
                                  now.versions, now.written)))
-    books.close()
+    if books is not None:
+        books.close()
     for text in work.problems:
         print('swift-dss gateway restore: ' + text, file=sys.stderr)
-    if not args.no_index:
+    if not (args.no_index or dry_run):
         _index(conf)
     if args.json:
-        print(json_text(dict(plain(totals), problems=work.problems)))
+        print(json_text(dict(plain(totals), problems=work.problems,
+                             dry_run=dry_run)))
     else:
         print('%d accounts and containers; %d versions of %s belong here, '
-              '%d were written; %d are replaced or deleted; %d failed, %d of '
+              '%d %s written; %d are replaced or deleted; %d failed, %d of '
               'them refused' % (
                   totals.places, totals.versions, size(totals.length),
-                  totals.written, totals.obsolete, totals.failed,
-                  totals.refused))
+                  totals.written, 'would be' if dry_run else 'were',
+                  totals.obsolete, totals.failed, totals.refused))
     return 1 if totals.failed else 0
 
 

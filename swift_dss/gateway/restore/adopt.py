@@ -64,7 +64,14 @@ class Adoption:
                        or first.record.version.frag_index is not None), None)
         if keeper is None:
             return
-        kept_by = self._book_of(keeper.device)
+        self._keep(keeper.device, members)
+        self.adopted += 1
+
+    def _keep(self, device: str,
+              members: List[Tuple[Held, List[Target]]]) -> None:
+        """Write a bundle into the book of the shard that has a device."""
+        first, _targets = members[0]
+        kept_by = self._book_of(device)
         assert first.bundle is not None
         head, size = first.bundle
         group = group_of_held(first)
@@ -80,7 +87,6 @@ class Adoption:
                 self._book_of(target.device).hold(replace(
                     held.record.version, device=target.device),
                     str(target.partition), first.remote.key)
-        self.adopted += 1
 
 
 def member_of(held: Held, group: str, device: str = '',

@@ -131,17 +131,43 @@ class Writer:
         disk_file = manager.get_diskfile(
             target.device, target.partition, account, container, obj,
             policy=policy, **options)
-        data, post = _split_metadata(held)
         if there:
-            return bool(post) and _renew(disk_file, there, post)
+            return self._renew(disk_file, held, target, there)
+        self._make(disk_file, held, target)
+        return True
+
+    def _make(self, disk_file: Any, held: Held, target: Target) -> None:
+        """A stub that is not there yet."""
+        data, post = split_metadata(held)
         with disk_file.create() as writer:
             _make_stub(writer, held)
             steps.reached('restore.stub')
             writer.put(data)
-            writer.commit(Timestamp(timestamp))
+            writer.commit(Timestamp(held.record.version.timestamp))
         steps.reached('restore.written')
         if post:
             disk_file.write_metadata(post)
+
+    def _renew(self, disk_file: Any, held: Held, target: Target,
+               data_path: str) -> bool:
+        """Write the registers of a POST that the version here lacks; False if
+        it lacks none."""
+        _data, post = split_metadata(held)
+        if not post:
+            return False
+        opened = os.open(os.path.dirname(data_path),
+                         os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            # The object server merges POSTs under this lock.
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            there = registers_there(data_path)
+            after = registers.join(there, registers.of_post(post))
+            if after == there:
+                return False
+            disk_file.write_metadata(registers.to_metadata(after))
+        finally:
+            os.close(opened)
+        steps.reached('restore.renewed')
         return True
 
     def look(self, version: VersionId, partition: str,
@@ -165,12 +191,7 @@ class Writer:
         """Timestamp of the newest file of the object; and the path of this
         very version, or ``_STAYS`` if nothing may take its place."""
         version = held.record.version
-        account, container, obj = split(held.name)
-        ring = self._servers.ring(ring_name(version.policy))
-        object_hash = hash_of(ring, account, container, obj)
-        folder = layout.hash_dir(
-            os.path.join(self._conf.devices, target.device),
-            version.policy, str(target.partition), object_hash)
+        folder = self._folder(held, target)
         newest, there = '', ''
         for name in sorted(listdir(folder)):
             parsed = layout.parse_data_file(name)
@@ -187,6 +208,16 @@ class Writer:
                 if name[:-3] == version.timestamp:
                     there = _STAYS
         return newest, there
+
+    def _folder(self, held: Held, target: Target) -> str:
+        """Where the files of an object lie."""
+        version = held.record.version
+        account, container, obj = split(held.name)
+        ring = self._servers.ring(ring_name(version.policy))
+        return layout.hash_dir(
+            os.path.join(self._conf.devices, target.device),
+            version.policy, str(target.partition),
+            hash_of(ring, account, container, obj))
 
     def list_in_container(self, held: Held) -> None:
         """Have the container's servers list the version. Idempotent: the
@@ -299,7 +330,7 @@ def _make_stub(writer: Any, held: Held) -> None:
     residency_store.store(fd, residency)
 
 
-def _split_metadata(held: Held) -> Tuple[Dict[str, str], Dict[str, str]]:
+def split_metadata(held: Held) -> Tuple[Dict[str, str], Dict[str, str]]:
     """(metadata of the data file, metadata of a later POST or {})."""
     record = held.record
     data = dict(record.metadata)
@@ -313,28 +344,15 @@ def _split_metadata(held: Held) -> Tuple[Dict[str, str], Dict[str, str]]:
     return data, dict(_of_post(data), **{'X-Timestamp': changed})
 
 
-def _renew(disk_file: Any, data_path: str, post: Mapping[str, str]) -> bool:
-    """Write the registers of a POST that the version here lacks; False if it
-    lacks none.
-    """
+def registers_there(data_path: str) -> registers.Registers:
+    """Those of a data file and of the POSTs beside it."""
     folder = os.path.dirname(data_path)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        # The object server merges POSTs under this lock.
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        there = registers.of_data(read_metadata(data_path))
-        for name in sorted(listdir(folder)):
-            if name.endswith('.meta'):
-                there = registers.join(registers.of_post(read_metadata(
-                    os.path.join(folder, name))), there)
-        after = registers.join(there, registers.of_post(post))
-        if after == there:
-            return False
-        disk_file.write_metadata(registers.to_metadata(after))
-    finally:
-        os.close(opened)
-    steps.reached('restore.renewed')
-    return True
+    there = registers.of_data(read_metadata(data_path))
+    for name in sorted(listdir(folder)):
+        if name.endswith('.meta'):
+            there = registers.join(registers.of_post(read_metadata(
+                os.path.join(folder, name))), there)
+    return there
 
 
 def _of_post(data: Mapping[str, str]) -> Iterator[Tuple[str, str]]:

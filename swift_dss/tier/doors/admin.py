@@ -129,7 +129,8 @@ class AdminServer(AdminDoor):
 
     def _rekey(self, request: Dict[str, Any], progress: Progress) -> Any:
         return self._drainer.rekey(
-            float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress)
+            float(request.get('seconds', DEFAULT_WAIT_SECONDS)), progress,
+            bool(request.get('dry_run')))
 
     def _demote(self, request: Dict[str, Any], progress: Progress) -> Any:
         tier = str(request.get('to', 'hdd'))

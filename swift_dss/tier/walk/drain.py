@@ -122,10 +122,12 @@ class Drainer:
         return dict(planned.plain(), failed=left.lines(),
                     failures=left.count)
 
-    def rekey(self, seconds: float, progress: Progress) -> Dict[str, Any]:
+    def rekey(self, seconds: float, progress: Progress,
+              dry_run: bool = False) -> Dict[str, Any]:
         """Put every copy in S3 under the active key.
 
         :param seconds: how long to wait for rewritten bundles
+        :param dry_run: count what would change, and change nothing
         """
         gateway = self._ready_gateway()
         done = changed = 0
@@ -134,13 +136,26 @@ class Drainer:
             for row in rows:
                 try:
                     changed += row.on_remote and gateway.rekey(
-                        row.version, row.partition)
+                        row.version, row.partition, dry_run)
                 except DssError as err:
                     failed.say('%s on %s: %s' % (
                         row.name or row.version.key, row.version.device,
                         err))
             done += len(rows)
             progress({'done': done, 'of': None})
+        if not dry_run:
+            self._await_bundles(gateway, seconds, failed)
+        return {'versions': done, 'changed': changed,
+                'failed': failed.lines(), 'failures': failed.count,
+                'dry_run': dry_run}
+
+    # -- inside ----------------------------------------------------------
+
+    @staticmethod
+    def _await_bundles(gateway: Gateway, seconds: float,
+                       failed: Told) -> None:
+        # Only now: what is rewritten during the walk would not be counted.
+        gateway.rekey_bundles()
         deadline = time.monotonic() + seconds
         while gateway.bundles_to_rekey() and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS * 10)
@@ -148,10 +163,6 @@ class Drainer:
         if left:
             failed.say('%d bundles or more are not rewritten yet'
                        % left)
-        return {'versions': done, 'changed': changed,
-                'failed': failed.lines(), 'failures': failed.count}
-
-    # -- inside ----------------------------------------------------------
 
     def _ready(self, where: str) -> Optional[Gateway]:
         """The gateway, if the drain is to S3.

@@ -181,6 +181,7 @@ def test_a_new_key_is_had_at_any_cost(tmp_path):
         made.move(version, name)
     write_keys(path, 'k2', 'k1', 'k2')
     assert gateway.rekey(versions[5], '7')
+    gateway.rekey_bundles()
     made.run(200)
     # The old one is held for those that the other node lacks.
     assert len(made.bundles()) == 2 and old in made.bundles()

@@ -214,10 +214,12 @@ def test_who_leans_gets_the_new_key_with_the_bundle(tmp_path):
     # The one that only leans is asked first, and says that it is not done.
     other = made.gateways[1]
     assert all(other.rekey(version, '7') for version in versions)
+    other.rekey_bundles()
     made.run(60)
     assert other.bundles_to_rekey()
     for version in versions:
         made.gateways[0].rekey(version, '7')
+    made.gateways[0].rekey_bundles()
     made.run(200)
     assert not other.bundles_to_rekey()
     assert not made.gateways[0].bundles_to_rekey()

@@ -32,6 +32,7 @@ class SealedNodes(Nodes):
     def rekey(self, versions):
         for version in versions:
             self.gateways[0].rekey(version, '7')
+        self.gateways[0].rekey_bundles()
 
     def left(self):
         return self.gateways[0].bundles_to_rekey()

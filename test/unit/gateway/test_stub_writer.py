@@ -13,11 +13,12 @@ from swift.common import storage_policy, utils
 from swift.obj.diskfile import read_metadata
 
 from swift_dss.core.config import NodeConf
-from swift_dss.core.errors import BadConfig
+from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.core.residency import RemoteCopy, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.form.metadata import RemoteRecord, own_key
 from swift_dss.gateway.restore.catalog import Held
+from swift_dss.gateway.restore.planned import PlannedWriter
 from swift_dss.gateway.restore.write import Target, Writer
 from swift_dss.io import residency_store
 
@@ -46,22 +47,30 @@ class Node:
         with open(os.path.join(root, 'swift.conf'), 'a',
                   encoding='ascii') as conf:
             conf.write(CODED)
-        self.writer = Writer(
+        self.writer, self.planned = (kind(
             NodeConf(devices=os.path.join(root, 'devices'), swift_dir=root,
                      run_dir=root, mount_check=False),
             SimpleNamespace(ring=lambda name: None),
             logging.getLogger('stub-writer'), ('127.0.0.1',))
+            for kind in (Writer, PlannedWriter))
 
-    def restore(self, name='o', policy=0, index=None, **posted):
-        version = VersionId('', policy, utils.hash_path('a', 'c', name), NOW,
+    def restore(self, name='o', policy=0, index=None, at=NOW, dry_run=False,
+                **posted):
+        version = VersionId('', policy, utils.hash_path('a', 'c', name), at,
                             index)
-        return self.writer.write(Held(RemoteRecord(
+        writer = self.planned if dry_run else self.writer
+        return writer.write(Held(RemoteRecord(
             version, len(BODY), ETAG, {
-                'name': '/a/c/' + name, 'X-Timestamp': NOW,
+                'name': '/a/c/' + name, 'X-Timestamp': at,
                 'Content-Type': 'a/b', **{
                     key.replace('_', '-'): value
                     for key, value in posted.items()}}, ''), RemoteCopy(
                     's3', own_key('p/', version), ETAG, 0.0)), TARGET)
+
+    def all_files(self):
+        return sorted(os.path.join(folder, name)
+                      for folder, _, names in os.walk(self.device)
+                      for name in names)
 
     def folder(self, name='o', datadir='objects'):
         object_hash = utils.hash_path('a', 'c', name)
@@ -144,3 +153,41 @@ def test_no_stub_lies_in_a_policy_of_stock_swift(node):
     with pytest.raises(BadConfig, match='not ours'):
         node.restore(policy=2)
     assert os.listdir(node.device) == []
+
+
+#: Records as a bucket may have them of one object, in the order of a walk.
+WALKS = [
+    [{}, {}], [{}, LATER, LATER, TYPED], [TYPED, {}, LATER], [LATER, {}],
+    [{'at': OLD}, {}, {'at': NEW}], [{'at': NEW}, {}, {'at': OLD}],
+    [{}, {'at': NEW}, LATER], [{'policy': 3, 'index': 0}, {}, {
+        'policy': 3, 'index': 1}, {'policy': 3, 'index': 0}]]
+
+
+@pytest.mark.parametrize('walk', WALKS)
+@pytest.mark.parametrize('there', ['', OLD + '.ts', NOW + '.ts', 'stub',
+                                   'posted'])
+def test_a_dry_run_says_what_the_restore_then_writes(node, walk, there):
+    os.makedirs(node.folder())
+    if there.endswith('.ts'):
+        open(os.path.join(node.folder(), there), 'w').close()
+    elif there:
+        assert node.restore(**(TYPED if there == 'posted' else {}))
+    before = node.all_files()
+    planned = [node.restore(dry_run=True, **record) for record in walk]
+    looked = node.planned.look(VersionId(
+        'sda', 0, utils.hash_path('a', 'c', 'o'), NOW, None), '7').timestamp
+    assert node.all_files() == before
+    assert [node.restore(**record) for record in walk] == planned
+    assert node.writer.look(VersionId(
+        'sda', 0, utils.hash_path('a', 'c', 'o'), NOW, None),
+        '7').timestamp == looked
+    # Another dry run, in a process of its own, has nothing to do.
+    assert not any(node.restore(**record) for record in walk)
+
+
+def test_a_dry_run_refuses_as_the_restore_does(node):
+    with pytest.raises(BadConfig, match='not ours'):
+        node.restore(policy=2, dry_run=True)
+    os.rmdir(node.device)
+    with pytest.raises(TierUnavailable, match='not mounted'):
+        node.restore(dry_run=True)
