@@ -140,7 +140,7 @@ engine = file
 
 
 def test_each_decision_has_an_id_a_date_and_a_status():
-    known = set()
+    known, replaced = set(), {}
     entry = re.compile(
         r'^\.\. _([a-z]+-\d\d):\n\n\1: .+\n-+\n\n'
         r':Date: \d{4}-\d\d-\d\d\n:Status: (.+)\n\n', re.M)
@@ -155,7 +155,11 @@ def test_each_decision_has_an_id_a_date_and_a_status():
         for name, status in rows:
             assert status == 'in force' or re.match(
                 r'replaced by :ref:`[a-z]+-\d\d`$', status), name
+            if status != 'in force':
+                replaced[name] = re.search('`(.+)`', status).group(1)
     assert len(known) > 100
+    # What took a decision's place is a decision, and is in force.
+    assert replaced and set(replaced.values()) <= known - set(replaced)
 
 
 #: Questions of a newcomer: pages from the first one to the answer, each with
