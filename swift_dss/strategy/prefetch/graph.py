@@ -17,6 +17,11 @@ is not fetched again until a client reads it. A fetch was in vain if the node
 that led to it was read and the fetched node was not; if the client left the
 chain earlier, the rest of the chain is not judged.
 
+Every byte costs money, whether it is read or not. Beside the paper, a read
+therefore brings nothing where readers in its case mostly leave the graph
+(:mod:`~swift_dss.strategy.prefetch.follows`): a read of a chain's place that
+comes out of nowhere is one such case.
+
 A read that continues an earlier one belongs to a stream and does not enter the
 graph: it lengthens the first node of the stream. When the stream comes again,
 its first read splits that node, and the rest of the node is the next read.
@@ -34,6 +39,7 @@ from typing import Any, Dict, Hashable, List, Optional, Tuple
 
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want, clip)
+from swift_dss.strategy.prefetch.follows import LIKELY, Follows
 from swift_dss.strategy.prefetch.graph_nodes import Node, Nodes
 from swift_dss.strategy.prefetch.seq import STREAM_READS, Stream, Streams
 
@@ -46,6 +52,8 @@ MISS_THRESHOLD = 0.2
 AHEAD_THRESHOLD = 0.35
 #: Nodes of a first expansion.
 FIRST_DEGREE = 4
+#: Accounts whose readers' ways are learnt.
+FOLLOWED_ACCOUNTS = 256
 #: Nodes that one expansion may look at.
 EXPANSION_STEPS = 512
 #: Shares of the state for streams and for clients; the rest is the graph's.
@@ -64,6 +72,20 @@ class GraphStream(Stream):
     def __init__(self) -> None:
         super().__init__()
         self.node = 0
+
+
+class _Trail:
+    """The last reads of a client.
+
+    :ivar nodes: their numbers, the last read at the end
+    :ivar in_line: the last was foreseen by those before it
+    """
+
+    __slots__ = ('in_line', 'nodes')
+
+    def __init__(self) -> None:
+        self.nodes: List[int] = []
+        self.in_line = False
 
 
 class Graph(Prefetch):
@@ -85,9 +107,11 @@ class Graph(Prefetch):
         self._node_limit_bytes = settings.state_bytes - 2 * small
         self._streams = Streams(small // ITEM_BYTES, GraphStream)
         self._client_limit = max(1, small // CLIENT_BYTES)
-        #: Account and client to the numbers of the nodes that it read last.
-        self._clients: OrderedDict[Tuple[str, Hashable], List[int]] = \
+        #: By account and client.
+        self._trails: OrderedDict[Tuple[str, Hashable], _Trail] = \
             OrderedDict()
+        self._follows = Follows(
+            min(FOLLOWED_ACCOUNTS, max(1, small // ITEM_BYTES)))
         #: The last read belonged to a stream.
         self.in_stream = False
         #: Reads so far.
@@ -113,7 +137,7 @@ class Graph(Prefetch):
             root = self._tagged(nodes, access)
             if root is None and begins:
                 root = nodes[-1]
-        if root is not None:
+        if root is not None and self._pays(access):
             wants = self._expand(nodes[-1], root, access, room_bytes)
         self.nodes.shrink()
         return wants
@@ -167,7 +191,7 @@ class Graph(Prefetch):
     def state_bytes(self) -> int:
         """See :meth:`Prefetch.state_bytes`."""
         return (self.nodes.used_bytes + len(self._streams) * ITEM_BYTES
-                + len(self._clients) * CLIENT_BYTES)
+                + len(self._trails) * CLIENT_BYTES)
 
     def counts(self) -> Dict[str, float]:
         """See :meth:`Prefetch.counts`."""
@@ -188,7 +212,7 @@ class Graph(Prefetch):
             raise ValueError('graph: %s' % err) from err
         fresh.shrink()
         self.nodes = fresh
-        self._clients.clear()
+        self._trails.clear()
         self._streams.clear()
 
     # -- inside ----------------------------------------------------------
@@ -204,10 +228,16 @@ class Graph(Prefetch):
         if came_to is node:
             return []
         stream.node = came_to.number
-        last = self._clients.get((access.account, access.client))
-        if last:
-            last[-1] = came_to.number
+        trail = self._trails.get((access.account, access.client))
+        if trail is not None:
+            trail.nodes[-1] = came_to.number
+            self._went(access.account, trail, True)
         return [came_to]
+
+    def _went(self, account: str, trail: _Trail, in_line: bool) -> None:
+        """A client went on from a node that foresaw something."""
+        self._follows.told(account, trail.in_line, in_line)
+        trail.in_line = in_line
 
     def _enter(self, access: Access) -> List[Node]:
         """Note a random read; its nodes."""
@@ -215,8 +245,9 @@ class Graph(Prefetch):
             (access.account, access.object_id), access.offset,
             access.offset + access.length)
         who = (access.account, access.client)
-        last = self._clients.pop(who, None) or []
-        for number in last:
+        trail = self._trails.pop(who, None) or _Trail()
+        self._judge(access.account, trail, nodes[0])
+        for number in trail.nodes:
             before = self.nodes.get(number)
             if before is not None:
                 self.nodes.follow(before, nodes[0])
@@ -225,10 +256,24 @@ class Graph(Prefetch):
         for node in nodes:
             self.nodes.count(node)
             node.wrong = False
-        self._clients[who] = [*last, nodes[-1].number][-self._window:]
-        if len(self._clients) > self._client_limit:
-            self._clients.popitem(last=False)
+        trail.nodes = [*trail.nodes, nodes[-1].number][-self._window:]
+        self._trails[who] = trail
+        if len(self._trails) > self._client_limit:
+            self._trails.popitem(last=False)
         return nodes
+
+    def _judge(self, account: str, trail: _Trail, node: Node) -> None:
+        """Note whether ``node``, which a client reads next, was foreseen."""
+        before = [known for known in map(self.nodes.get, trail.nodes)
+                  if known is not None]
+        # The successors of these reads are not counted yet.
+        in_line = any(
+            known.edges.get(node.number, 0)
+            >= self._miss_threshold * max(1, known.count - 1)
+            for known in before)
+        if before and before[-1].edges:
+            self._went(account, trail, in_line)
+        trail.in_line = in_line
 
     def _tagged(self, nodes: List[Node], access: Access) -> Optional[Node]:
         """Note that nodes were read; the root of the expansion that tagged
@@ -288,6 +333,12 @@ class Graph(Prefetch):
             likely.last = place == len(wants) - 1
             likely.tag = place == max(0, len(wants) - 1 - node.trigger)
         return wants
+
+    def _pays(self, access: Access) -> bool:
+        """True if more of the bytes will be read than come in vain."""
+        trail = self._trails.get((access.account, access.client))
+        return self._follows.chance(
+            access.account, trail is not None and trail.in_line) >= LIKELY
 
     def _likely(self, node: Node,
                 access: Access) -> List[Tuple[float, Node]]:
