@@ -1,4 +1,4 @@
-"""boto3's client, as the configuration of the gateway wants it.
+"""botocore's client, as the configuration of the gateway wants it.
 
 boto3 tries each request once: the callers of ``S3Client`` know what may be
 repeated. A body counts as traffic of the link from when it is read to be sent,
@@ -7,11 +7,12 @@ and not while it is read for its digest.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict
 
-import boto3.session
 import botocore.config
 import botocore.exceptions
+import botocore.session
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import BadConfig
@@ -52,15 +53,23 @@ def _connected(conf: GatewayConf, access_key: str, secret_key: str,
         # reads on servers that do not know them.
         options['request_checksum_calculation'] = conf.checksums
         options['response_checksum_validation'] = conf.checksums
-    session = boto3.session.Session(
-        aws_access_key_id=access_key, aws_secret_access_key=secret_key,
-        region_name=conf.region)
-    client = session.client(
-        's3', endpoint_url=conf.url or None, verify=conf.ca_bundle or True,
+    session = botocore.session.Session()
+    session.register_component('data_loader', _models())
+    client = session.create_client(
+        's3', region_name=conf.region, endpoint_url=conf.url or None,
+        verify=conf.ca_bundle or True, aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key,
         config=botocore.config.Config(**options))
     client.meta.events.register('before-send.s3', _sending)
     client.meta.events.register_first('before-send.s3.HeadBucket', _lost)
     return direct(client, conf, access_key, secret_key, connections)
+
+
+@functools.cache
+def _models() -> Any:
+    """botocore's descriptions of S3 and its regions, read once a process:
+    that is nearly all of the time that a client takes to make."""
+    return botocore.session.Session().get_component('data_loader')
 
 
 class Redirected(OSError):

@@ -6,6 +6,7 @@ import http.server
 import threading
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import BadConfig, RemoteUnavailable
@@ -22,6 +23,18 @@ def test_options_that_boto3_cannot_use_are_refused(options):
                           **options})
     with pytest.raises(BadConfig, match='bucket, region or url'):
         connect_to(conf, 'k', 's', 1)
+
+
+def test_what_botocore_knows_of_s3_is_read_once_a_process(monkeypatch):
+    def made() -> None:
+        connect_to(GatewayConf(bucket='b', url='http://127.0.0.1:1'),
+                   'k', 's', 1)
+
+    def refuse(self, path):
+        raise AssertionError(path)
+    made()
+    monkeypatch.setattr(JSONFileLoader, 'load_file', refuse)
+    made()
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):
