@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Dict, List
+from typing import Any, Dict, List
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.io.capacity import Capacity
+from swift_dss.wire.layout import capacity_marker
 from swift_dss.wire.settings.nodeconf import capacity_path
 
 
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'its own device, so that an HDD may not be mounted')
 
 
-def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
+def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, Any]]:
     """Mark each folder; idempotent. One row a device.
 
     :raises BadConfig: no such device, or an HDD that seems not mounted;
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace, conf: NodeConf) -> List[Dict[str, str]]:
             require_apart(path, os.path.join(conf.devices, device))
         folders.append(Capacity(path, device))
     return [{'device': folder.device, 'folder': folder.path,
+             'is_new': not os.path.exists(capacity_marker(folder.path)),
              'identity': folder.initialise()} for folder in folders]
 
 

@@ -224,7 +224,7 @@ def walks(walked: List[Dict[str, Any]]) -> str:
          for walk in walked])
 
 
-def inits(folders: List[Dict[str, str]]) -> str:
+def inits(folders: List[Dict[str, Any]]) -> str:
     """The folders that ``tier init`` marked."""
     return table(('DEVICE', 'FOLDER', 'IDENTITY'), [
         (folder['device'], folder['folder'], folder['identity'])

@@ -30,7 +30,9 @@ def test_marks_every_configured_folder_once(conf, capsys):
     folder = first[0]['folder']
     assert Capacity(folder, 'sda1').check() == first[0]['identity']
     assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == first
+    assert first[0]['is_new'] is True
+    assert json.loads(capsys.readouterr().out) == [
+        dict(first[0], is_new=False)]
 
 
 def test_refuses_a_folder_on_the_devices_own_file_system(conf, capsys):
