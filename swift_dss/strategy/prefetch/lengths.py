@@ -12,10 +12,11 @@ from bisect import bisect_right
 from collections import OrderedDict
 from typing import List, Tuple
 
-#: Distances that are counted, units after the second read; a quarter of an
-#: octave apart.
-STEPS = (*range(1, 8), *range(8, 16, 2), *range(16, 32, 4),
-         *range(32, 64, 8), *range(64, 128, 16), *range(128, 257, 32))
+#: Distances that are counted, units after the second read: each up to 32,
+#: then an eighth of an octave apart. A stream that is said to go on for a
+#: unit more than it does brings that unit in vain.
+STEPS = (*range(1, 32), *range(32, 64, 4), *range(64, 128, 8),
+         *range(128, 257, 16))
 #: Share of the streams that must have gone on so far.
 LIKELY = 0.5
 #: Streams that are remembered: at twice as many all counts are halved, so

@@ -33,15 +33,15 @@ def test_nothing_is_known_of_the_first_streams():
     assert ahead(told([2] * int(TELLING))) == 2
 
 
-@pytest.mark.parametrize('units', range(8))
+@pytest.mark.parametrize('units', range(32))
 def test_streams_of_one_length_are_known_exactly(units):
     assert ahead(told([units] * 8)) == units
 
 
-def test_long_ones_are_known_within_a_quarter():
-    for units in range(8, STEPS[-1]):
+def test_long_ones_are_known_within_an_eighth():
+    for units in range(32, STEPS[-1]):
         known = ahead(told([units] * 8))
-        assert units <= known <= units * 1.25
+        assert units <= known <= units * 1.125
 
 
 def test_half_of_the_streams_decide():
