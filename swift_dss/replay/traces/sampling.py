@@ -80,7 +80,7 @@ def thinned(trace: Trace, share: float,
     :raises BadConfig: no read is left
     """
     run_bytes = run_length(trace)
-    thinner = Thinner(share or _chosen(trace, run_bytes), seed, run_bytes)
+    thinner = Thinner(share, seed, run_bytes)
     # In slices: the runs of a large trace would take more room than it does.
     for begin in range(0, len(trace), _SLICE):
         thinner.take({name: getattr(trace, name)[begin:begin + _SLICE]
@@ -190,14 +190,6 @@ def run_length(trace: Trace) -> int:
     is_single = mean <= 1 and not (trace.starts % unit).any()
     return unit if is_single else unit * (
         1 << math.ceil(math.log2(_RUN_REQUESTS * max(1.0, mean))))
-
-
-def _chosen(trace: Trace, run_bytes: int) -> float:
-    np = numpy()
-    keys = trace.objects if not run_bytes else _hashes(
-        trace.objects, trace.starts // run_bytes, 0)
-    return min(1.0, max(AUTO_REQUESTS / len(trace),
-                        AUTO_OBJECTS / len(np.unique(keys))))
 
 
 def _cut(rows: Dict[str, Any], run_bytes: int) -> Dict[str, Any]:
