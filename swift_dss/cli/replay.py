@@ -14,8 +14,8 @@ from swift_dss.bench.choices import require_known
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay import (
-    classing, latency, plan, prices, recommend, results, runs)
+from swift_dss.replay import classing, latency, plan, prices, results, runs
+from swift_dss.replay.advice import confidence, goals, recommend, telling
 from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import (
@@ -212,14 +212,15 @@ def _each(args: argparse.Namespace) -> int:
 
 
 def _keep(args: argparse.Namespace, report: Dict[str, Any],
-          table: ClassTable,
-          drawn: Optional[List[Dict[str, Any]]] = None) -> None:
+          table: ClassTable) -> None:
     if args.json:
         figures.write_json(args.json, report)
     if args.plot:
         from swift_dss.replay import drawing
-        drawing.draw(report if drawn is None else dict(report, runs=drawn),
-                     args.plot, table)
+        if args.recommend:
+            drawing.draw_front(report, args.plot)
+        else:
+            drawing.draw(report, args.plot, table)
         print('plot: %s' % args.plot, file=sys.stderr)
 
 
@@ -227,19 +228,19 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
                trace: model.Trace, first: Setup, table: ClassTable,
                prefetchers: List[str]) -> int:
     budget = _single_size('--budget', args.budget or '10%', ready)
-    goal = recommend.parse_goal(args.goal, table, ready,
-                                first.weights)
+    goal = goals.parse_goal(args.goal, table, ready, first.weights)
     with Progress('recommend') as progress:
         outcome = recommend.search(
             ready, first, budget, goal, args.jobs,
             lambda done, phase: progress.show(done, None, phase),
             prefetchers)
     report = _head(ready, trace, first.prices)
-    report['recommendation'] = recommend.report(outcome)
-    report['runs'] = [row for _, row in outcome.tried]
+    sure = confidence.certainty(outcome, args.seed)
+    report['recommendation'] = telling.report(outcome, sure)
+    report['runs'] = telling.rows(outcome, table)
     if args.json != '-':
-        print(recommend.text(outcome, table))
-    _keep(args, report, table, recommend.drawn(outcome))
+        print(telling.text(outcome, table, sure))
+    _keep(args, report, table)
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Curves of hit ratios over cache sizes, and CDFs of latencies, as PNG."""
+"""Curves of hit ratios over cache sizes, CDFs of latencies, and dollars
+against latencies, as PNG."""
 
 from __future__ import annotations
 
@@ -41,6 +42,51 @@ def draw(report: Dict[str, Any], path: str, table: ClassTable) -> None:
     figure.suptitle('Replay of %s: %d requests' % (
         report['trace'], report['requests']))
     plots.save(figure, path)
+
+
+def draw_front(report: Dict[str, Any], path: str) -> None:
+    """Dollars against the 99th percentile of all set-ups that were tried
+    for a recommendation; those that none beats in both are joined."""
+    plt = plots.pyplot()
+    figure, axis = plt.subplots(layout='constrained', figsize=(9, 6))
+    runs = report['runs']
+    points = [(_dollars(run), run['p99_ms']) for run in runs]
+    front = _front(points)
+    axis.plot(*zip(*points), 'o', color='0.7', markersize=4,
+              label='tried')
+    axis.step(*zip(*(points[at] for at in front)), where='post',
+              color=plots.COLOURS[0], marker='o', markersize=6,
+              label='none is cheaper and faster')
+    for at in front:
+        axis.annotate('%s; room %.3g %%' % (
+            runs[at]['set_up'], 100 * runs[at]['cache_share']), points[at],
+            fontsize=8, xytext=(6, 6), textcoords='offset points')
+    lru = next(at for at, run in enumerate(runs)
+               if run['strategy'] == 'lru')
+    axis.plot(*points[lru], 's', color=plots.COLOURS[1], markersize=8,
+              label='LRU on the whole budget', fillstyle='none')
+    axis.set_xlabel('dollars a month, room included' if 'month' in runs[lru]
+                    else "dollars of the trace's requests and bytes")
+    axis.set_ylabel('99th percentile of reads, ms')
+    figure.legend(*axis.get_legend_handles_labels(), fontsize=8,
+                  loc='outside lower center', ncols=3)
+    figure.suptitle('Set-ups for %s: %d requests' % (
+        report['trace'], report['requests']))
+    plots.save(figure, path)
+
+
+def _dollars(run: Dict[str, Any]) -> float:
+    return float(run['month']['total'] if 'month' in run
+                 else run['dollars'])
+
+
+def _front(points: List[Tuple[float, float]]) -> List[int]:
+    """The numbers of the points that no other beats, the cheapest first."""
+    front: List[int] = []
+    for at in sorted(range(len(points)), key=points.__getitem__):
+        if not front or points[at][1] < points[front[-1]][1]:
+            front.append(at)
+    return front
 
 
 def _groups(runs: List[Dict[str, Any]]

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 from swift_dss.bench import figures
 from swift_dss.core.classes import ClassTable
-from swift_dss.replay import estimates
+from swift_dss.replay import estimates, stretches
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.prices import MONTH_SECONDS, Prices
 from swift_dss.replay.setup import Outcome
@@ -45,6 +45,8 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
     row['dollars'] = dollars(outcome)
     if setup.prices is not None:
         row['month'] = month(plan, outcome, setup.prices)
+    if setup.cut:
+        row['stretches'] = stretches.cut(plan, outcome, row['dollars'])
     row['accesses_a_second'] = plan.accesses / max(1e-9, outcome.seconds)
     row['cdf_ms'] = [
         [share, float(ms)] for share, ms in zip(_CDF, np.quantile(

@@ -41,6 +41,7 @@ class Setup:
         0: each request has the rate of one
     :param prices: of room; those of requests and bytes are the cloud's
     :param weights: of classes: for weighted order, and for the cost of GDSF
+    :param cut: the figures of the stretches of the run are kept, too
     """
 
     strategy: str
@@ -61,6 +62,7 @@ class Setup:
     prices: Optional[Prices] = None
     think_seconds: Optional[float] = None
     link_bytes_per_second: float = 0.0
+    cut: bool = False
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency

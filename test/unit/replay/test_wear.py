@@ -132,10 +132,13 @@ def test_a_recommendation_says_what_each_size_costs_and_writes(capsys):
                  '--recommend', '--budget', '20%']
     assert main.main(arguments) == 0
     shown = capsys.readouterr().out
-    assert shown.count(' written to the SSD (') == 5
-    assert shown.count(' drive writes a day)') == 5
+    assert shown.count(' written to the SSD (') == 8
+    assert shown.count(' drive writes a day)') == 8
     assert main.main([*arguments, '--json', '-']) == 0
     made = json.loads(capsys.readouterr().out)['recommendation']
-    for told in (made['best'], made['lru'], *made['smaller']):
+    for told in (made['best'], made['lru'], *made['smaller'], *made['larger']):
         assert told['ssd_written_bytes'] > 0
         assert told['drive_writes_a_day'] > 0 and told['dollars'] > 0
+    sizes = [told['cache_bytes'] for told in (
+        *made['smaller'][::-1], made['best'], *made['larger'])]
+    assert sizes == sorted(set(sizes)) and len(sizes) == 7
