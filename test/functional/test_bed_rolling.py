@@ -7,10 +7,12 @@ and S3 keys are shared, and drives are lost.
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 from typing import Dict, Iterator, List, Optional, Tuple
 
 import pytest
@@ -134,6 +136,81 @@ class Users:
                 if body is not None]
 
 
+class Load:
+    """Users who go on while a member changes its version, by the proxies that
+    stay: new objects, and reads of all. What a node was away for and does not
+    know yet, it answers as stock Swift's do; so nothing is overwritten here,
+    and of erasure-coded objects, which want all three nodes, none is written.
+    """
+
+    requests = 0
+
+    def __init__(self, made: Bed, users: Users, member: str) -> None:
+        self._made, self._users, self._member = made, users, member
+        self._clients = [made.client(proxy=name)
+                         for name in made.plan.proxies if name != member]
+        self._all_clients = [made.client(proxy=name)
+                             for name in made.plan.proxies]
+        self._expected = {
+            path: body for path, body in users.expected.items()
+            if body is not None and not path.startswith('pieces/')}
+        self._begun, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.failed: List[object] = []
+
+    def version(self, packages: str = '') -> None:
+        """Change the version of the member meanwhile."""
+        self._thread.start()
+        assert self._begun.wait(60)
+        try:
+            self._made.version(self._member, packages)
+        finally:
+            self._ended.set()
+            self._thread.join()
+        assert self.failed == []
+        self._users.expected.update(self._expected)
+        # Swift's proxies leave a node alone for some seconds that was away,
+        # and erasure coding wants all three.
+        path = 'pieces/again-%s-%d' % (self._member, Load.requests)
+        body = pattern(KINDS['pieces'][1], path)
+        for client in self._all_clients:
+            wait_until(lambda client=client: client.put(
+                path, body).status == 201, 30, path)
+        self._users.expected[path] = body
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            for client in self._clients:
+                try:
+                    self._round(client, number)
+                except OSError as err:
+                    self.failed.append(repr(err))
+            self._begun.set()
+            if self._ended.is_set():
+                return
+
+    def _round(self, client: http.Client, number: int) -> None:
+        kind = ('single', 'small')[number % 2]
+        path = '%s/load-%s-%d' % (kind, self._member, len(self._expected))
+        _, size, name = KINDS[kind]
+        if number < 20:
+            body = pattern(size, path)
+            self._judge(client.put(path, body, {
+                'X-DSS-Object-Class': name}), 201, 'PUT', path)
+            self._expected[path] = body
+        known = list(self._expected)
+        for path in (known[-1], known[number * 7 % len(known)]):
+            reply = client.get(path)
+            self._judge(reply, 200, 'GET', path)
+            if reply.body != self._expected[path]:
+                self.failed.append(('other bytes', path))
+
+    def _judge(self, reply: http.Reply, wanted: int, *words: str) -> None:
+        Load.requests += 1
+        if reply.status != wanted or reply.cut:
+            self.failed.append((reply.status, *words))
+
+
 def _away(made: Bed, users: Users, nodes: List[str]) -> None:
     """What these nodes have is in S3 alone."""
     def away() -> bool:
@@ -203,22 +280,24 @@ def test_versions_beside_each_other_lose_nothing(
 
     # All become this one, in turn, with stubs on all of them.
     for name in ('n1', 'n2', 'p2'):
-        made.version(name)
+        Load(made, users, name).version()
         users.write('now-' + name, 2)
         users.read()
     _away(made, users, ['n1', 'n2', 'n3'])
     users.read()
 
     # One node is taken back, and reads what this version wrote.
-    made.version('n1', before)
+    Load(made, users, 'n1').version(before)
     users.write('back', 2)
     _away(made, users, ['n1', 'n2', 'n3'])
     users.read()
     made.lose_drive('n2', 'd1')
     made.rebalance()
     users.read()
-    made.version('n1')
+    Load(made, users, 'n1').version()
     users.read()
+    print('figure: %d requests of users while members changed their '
+          'versions, there and back: 0 failed' % Load.requests)
     print('figure: %d objects, %d of them deleted, through 3 versions: 0 '
           'lost, 0 quarantined' % (
               len(users.expected),
