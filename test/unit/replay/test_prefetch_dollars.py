@@ -12,7 +12,7 @@ from swift_dss.replay.setup import Setup
 from swift_dss.replay.simulator import replay
 from swift_dss.replay.traces.generators import generate
 
-CHAINS = 'gen:chains,requests=30000,chain_count=6,think_ms=%d'
+CHAINS = 'gen:chains,requests=50000,chain_count=10,think_ms=%d'
 
 
 @pytest.mark.parametrize('think_ms', [20, 200, 2000])
@@ -26,4 +26,4 @@ def test_amp_shortens_waits_and_pays_little_for_it(think_ms, share):
         setup, prefetch=name))) for name in ('none', 'amp'))
     assert amp['dollars'] <= 1.25 * none['dollars']
     assert amp['p90_ms'] < none['p90_ms'] and amp['p50_ms'] <= none['p50_ms']
-    assert amp['hit_ratio'] >= none['hit_ratio'] - 0.015
+    assert amp['hit_ratio'] >= none['hit_ratio'] - 0.006
