@@ -16,12 +16,12 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import List, Tuple
+from typing import Dict, List, Tuple
 
 import pytest
 from fault import planted
 from fault.sim_twins import (
-    MOVING_TWINS, TWINS, VERBS_TWINS, one_object_ends_its_session)
+    FOUND_BY, MOVING_TWINS, TWINS, VERBS_TWINS, one_object_ends_its_session)
 
 from swift_dss.cli.table import Progress
 from swift_dss.core.errors import TierUnavailable
@@ -261,12 +261,21 @@ def test_another_seed_gives_another_run():
     assert outcome_of(7).trace != outcome_of(8).trace
 
 
+def found(name: str, verbs: Dict[str, int]) -> bool:
+    """Whether a run breaks a promise; it says which one does."""
+    last = FOUND_BY.get(name, 0)
+    for seed in (last, *range(last), *range(last + 1, TWIN_SEEDS)):
+        if runs.run(runs.plan(seed, NODES, STEPS, verbs), NODES,
+                    seed).violation:
+            print('figure: seed %d finds %r' % (seed, name))
+            return True
+    return False
+
+
 @pytest.mark.parametrize('name', TWINS)
 def test_a_guard_that_is_taken_out_is_missed(name, monkeypatch):
     TWINS[name](monkeypatch.setattr)
-    assert any(runs.run(
-        runs.plan(seed, NODES, STEPS, SECOND_VERBS), NODES, seed).violation
-        for seed in range(TWIN_SEEDS))
+    assert found(name, SECOND_VERBS)
 
 
 @pytest.mark.parametrize('name', VERBS_TWINS)
@@ -277,9 +286,7 @@ def test_a_verb_finds_what_no_other_one_does(name, monkeypatch):
     verbs = {drawn: often for drawn, often in WEIGHTS.items()
              if drawn == verb or drawn != 'interrupt'}
     others = {drawn: often for drawn, often in verbs.items() if drawn != verb}
-    assert any(runs.run(
-        runs.plan(seed, NODES, STEPS, verbs), NODES, seed).violation
-        for seed in range(TWIN_SEEDS))
+    assert found(name, verbs)
     assert not any(runs.run(
         runs.plan(seed, NODES, STEPS, others), NODES, seed).violation
         for seed in range(ALONE_SEEDS))
