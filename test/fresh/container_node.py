@@ -208,6 +208,13 @@ def configure(node: Node) -> None:
     node.run('chown -R %d:%d /etc/swift' % (node.uid, node.uid))
 
 
+def await_servers(node: Node) -> None:
+    """Until each of them takes connections."""
+    node.run('for port in 6200 6201 6202 8080; do timeout %d bash -c "until '
+             '(exec 3<>/dev/tcp/127.0.0.1/$port) 2> /dev/null; do sleep 0.2; '
+             'done"; done' % _WAIT_SECONDS)
+
+
 def expect(node: Node, command: str, pattern: str) -> None:
     """What a command in the daemon's container comes to say."""
     deadline = time.monotonic() + _WAIT_SECONDS
@@ -243,6 +250,7 @@ def show(node: Node) -> None:
 
 def _serve(node: Node, status: str) -> None:
     put = '%s %s put ' % (sys.executable, traffic.__file__)
+    await_servers(node)
     node.run(put + 'first USER1')
     node.prove('first')
     say('a device is taken out while they run, and comes back')
@@ -262,6 +270,7 @@ def _serve(node: Node, status: str) -> None:
     say('all of them stop, and start')
     node.compose('stop')
     node.compose('start')
+    await_servers(node)
     expect(node, 'swift-dss tier status', r'(?i)s3|tier')
     node.prove('first', 'second')
     restarts = node.run('podman inspect --format "{{.Name}} {{.RestartCount}}"'
