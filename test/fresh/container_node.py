@@ -186,7 +186,9 @@ buildah rm $c
 
     def close(self) -> None:
         """No container and no mount is left."""
-        self.run('podman rm -f -a; podman volume rm -f -a', check=False)
+        # One that another depends on is not removed alone.
+        self.run('%s -f %s down --volumes; podman rm -f -a --depend'
+                 % (self._compose, self.folder / 'beside.yaml'), check=False)
         for target in reversed(self._mounts):
             self.run('umount -l ' + target, check=False)
         # The engine's own.
