@@ -273,7 +273,7 @@ def _serve(node: Node, status: str) -> None:
     node.compose('stop')
     node.compose('start')
     await_servers(node)
-    expect(node, 'swift-dss tier status', r'(?i)s3|tier')
+    expect(node, 'swift-dss tier status', '(?m)^tier daemon 1, up ')
     node.prove('first', 'second')
     restarts = node.run('podman inspect --format "{{.Name}} {{.RestartCount}}"'
                         ' $(podman ps -aq)')

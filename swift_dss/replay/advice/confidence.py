@@ -17,9 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
 
-from swift_dss.replay.advice.goals import Goal, Row
-from swift_dss.replay.advice.recommend import Found
-from swift_dss.replay.setup import Setup
+from swift_dss.replay.advice.goals import Goal
+from swift_dss.replay.advice.recommend import Found, Result
 from swift_dss.replay.stretches import (
     BINS_A_DECADE, COUNT, FIRST_MS, Stretches)
 from swift_dss.replay.traces.model import numpy
@@ -29,7 +28,6 @@ DRAWS = 1000
 ENDS = (2.5, 97.5)
 
 Interval = Tuple[float, float]
-Result = Tuple[Setup, Row]
 
 
 class Draws:

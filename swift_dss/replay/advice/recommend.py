@@ -27,6 +27,9 @@ SMALLER = (0.75, 0.5, 0.25)
 #: And above it: what more room would save.
 LARGER = (1.5, 2.0, 4.0)
 
+#: A set-up and its figures.
+Result = Tuple[Setup, Row]
+
 
 @dataclass
 class Found:
@@ -39,11 +42,11 @@ class Found:
     """
 
     goal: Goal
-    tried: List[Tuple[Setup, Row]]
-    base: Tuple[Setup, Row]
-    best: Tuple[Setup, Row]
-    smaller: List[Tuple[Setup, Row]]
-    larger: List[Tuple[Setup, Row]]
+    tried: List[Result]
+    base: Result
+    best: Result
+    smaller: List[Result]
+    larger: List[Result]
 
 
 # long: the rounds of the search, one after the other.
@@ -52,9 +55,9 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
            prefetchers: Sequence[str] = ('none',)) -> Found:
     """Replay the promising set-ups."""
     first = replace(first, cut=True)
-    tried: List[Tuple[Setup, Row]] = []
+    tried: List[Result] = []
 
-    def attempt(setups: List[Setup]) -> List[Tuple[Setup, Row]]:
+    def attempt(setups: List[Setup]) -> List[Result]:
         results = []
         for setup, row in runs.each(plan, setups, jobs):
             results.append((setup, row))
@@ -62,7 +65,7 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
             show(len(tried), '%s %s' % (setup.strategy, setup.prefetch))
         return results
 
-    def best_of(results: List[Tuple[Setup, Row]]) -> Tuple[Setup, Row]:
+    def best_of(results: List[Result]) -> Result:
         return min(results, key=lambda result: goal.rank(result[1]))
 
     kinds = list(orders.ORDERS)
@@ -91,11 +94,9 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
     return Found(goal, tried, base, best, smaller, larger)
 
 
-def _with_floors(plan: Plan, start: Tuple[Setup, Row],
-                 base: Tuple[Setup, Row], attempt: Callable[
-                     [List[Setup]], List[Tuple[Setup, Row]]],
-                 best_of: Callable[
-                     [List[Tuple[Setup, Row]]], Tuple[Setup, Row]]) -> None:
+def _with_floors(plan: Plan, start: Result, base: Result,
+                 attempt: Callable[[List[Setup]], List[Result]],
+                 best_of: Callable[[List[Result]], Result]) -> None:
     """One class after the other, the busiest of the starved first."""
     setup, row = start
     starved = [int(class_id) for class_id, part in row['classes'].items()
@@ -123,8 +124,9 @@ def floored(table: ClassTable, class_id: int, floor: float) -> ClassTable:
     return ClassTable(specs)
 
 
-def floors(plan_classes: Sequence[int],
-           table: ClassTable) -> Dict[int, float]:
+def floors(result: Result) -> Dict[int, float]:
     """The floors of those classes that have one."""
-    return {class_id: table.spec(class_id).floor
-            for class_id in plan_classes if table.spec(class_id).floor}
+    setup, row = result
+    return {class_id: setup.table.spec(class_id).floor
+            for class_id in map(int, row['classes'])
+            if setup.table.spec(class_id).floor}

@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Optional
 
 from swift_dss.bench import figures
 from swift_dss.core.classes import ClassTable
-from swift_dss.replay.advice.confidence import Certainty, Result
+from swift_dss.replay.advice.confidence import Certainty
 from swift_dss.replay.advice.goals import Goal, Row
-from swift_dss.replay.advice.recommend import Found, floors
+from swift_dss.replay.advice.recommend import Found, Result, floors
 from swift_dss.replay.stretches import LEAST_REQUESTS
 
 #: A smaller cache is as good if it loses no more than this share.
@@ -38,8 +38,7 @@ def report(search_result: Found, sure: Optional[Certainty]
         setup, row = result
         return {'strategy': setup.strategy, 'prefetch': setup.prefetch,
                 'cache_bytes': setup.cache_bytes,
-                'floors': floors([int(result) for result in row['classes']],
-                                 setup.table),
+                'floors': floors(result),
                 'score': search_result.goal.score(row),
                 **{name: row[name] for name in (
                     'dollars', 'ssd_written_bytes', 'drive_writes_a_day')}}
@@ -173,12 +172,10 @@ def _said(result: Result, table: ClassTable) -> str:
 
 def named(result: Result, table: ClassTable) -> str:
     """The set-up in a few words, but for its room."""
-    setup, row = result
+    setup, row_floors = result[0], floors(result)
     parts = [setup.strategy]
     if setup.prefetch != 'none':
         parts.append('prefetch ' + setup.prefetch)
-    row_floors = floors([int(class_id) for class_id in row['classes']],
-                        setup.table)
     if row_floors and setup.strategy.startswith(('class', 'weighted')):
         parts.append('floors ' + ', '.join('%s %g %%' % (
             table.name_of(class_id), 100 * floor)
