@@ -43,6 +43,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from support import wait_until
 from support.nodes.beds import bed, set_in_proxies
 
@@ -70,7 +71,8 @@ _TROUBLE_SECONDS = 12.0
 _SKEW_SECONDS = 15.0 * DAY
 #: Until all is as it should be, once all servers are back.
 _REST_SECONDS = 120.0
-_TRIES = 60
+#: A client goes on with one request for so long.
+_TRY_SECONDS = 120.0
 #: Until a round over what was put off is done.
 _ROUND_SECONDS = 5.0
 #: A leader's lease, and some looks at what is due.
@@ -384,8 +386,13 @@ def _wrong(thing: Thing, reply: Any) -> str:
 
 
 def _restore(container: str, name: str, s3: Any) -> None:
-    s3.restore_object(Bucket=container, Key=name.partition('/')[2],
-                      RestoreRequest={'Days': 1})
+    try:
+        s3.restore_object(Bucket=container, Key=name.partition('/')[2],
+                          RestoreRequest={'Days': 1})
+    except ClientError as err:
+        # It was sent again, and the first was heard.
+        if err.response['Error']['Code'] != 'RestoreAlreadyInProgress':
+            raise
 
 
 def _class_of(reply: Any) -> Optional[str]:
@@ -398,7 +405,8 @@ def _class_of(reply: Any) -> Optional[str]:
 
 
 def _until_ok(ask: Callable[..., Any], *words: Any, also: int = 0) -> None:
-    for _attempt in range(_TRIES):
+    until = time.monotonic() + _TRY_SECONDS
+    while time.monotonic() < until:
         try:
             reply = ask(*words)
         except OSError:
@@ -422,7 +430,10 @@ def run(settings: List[Setting], seed: int, twin: bool = False,
     with bed(nodes=nodes, proxies=3) as made:
         rounds = Rounds(made, seed, twin, count)
         for setting in settings:
+            seen = len(rounds.wrong)
             rounds.run(setting)
+            print(*rounds.wrong[seen:], sep='\n', end='\n' * (
+                len(rounds.wrong) > seen))
             print('%d objects, %d wrong, %.0f s: %s' % (
                 rounds.objects, len(rounds.wrong),
                 time.monotonic() - began, setting), flush=True)

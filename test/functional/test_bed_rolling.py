@@ -1,4 +1,4 @@
-"""Stock Swift, the version before and this one, beside each other.
+"""Stock Swift, an old version, the one before and this one, beside each other.
 
 A cluster is upgraded node by node, and may be taken back. Meanwhile objects
 are written, changed and deleted through proxies of either version, stubs
@@ -27,7 +27,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.root]
 ROOT = os.path.abspath(os.path.join(
     os.path.dirname(__file__), os.pardir, os.pardir))
 #: The last commit whose formats and questions differ from today's.
-BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', 'c3bff7b')
+OLD = 'c3bff7b'
+#: The one that operators have until they have this.
+BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', 'adc3d83')
 #: Container to policy, size and class.
 KINDS = {'single': ('dss', 70000, 'gold'), 'small': ('dss', 2000, 'tiny'),
          'pieces': ('dss-ec', 90000, 'gold')}
@@ -42,16 +44,26 @@ bundle = true
 @pytest.fixture(scope='module')
 def before(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The version before, installed in a folder of its own."""
+    return _installed(BEFORE, tmp_path_factory)
+
+
+@pytest.fixture(scope='module')
+def old(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An old version, installed in a folder of its own."""
+    return _installed(OLD, tmp_path_factory)
+
+
+def _installed(commit: str, folders: pytest.TempPathFactory) -> str:
     if os.geteuid() != 0:
         pytest.skip('needs root')
-    source = tmp_path_factory.mktemp('before')
-    packed = subprocess.run(['git', 'archive', BEFORE], cwd=ROOT,
+    source = folders.mktemp('source')
+    packed = subprocess.run(['git', 'archive', commit], cwd=ROOT,
                             capture_output=True, check=False)
     if packed.returncode:
-        pytest.skip('this checkout has no commit %s' % BEFORE)
+        pytest.skip('this checkout has no commit %s' % commit)
     subprocess.run(['tar', '-x', '-C', str(source)], input=packed.stdout,
                    check=True)
-    packages = str(tmp_path_factory.mktemp('packages'))
+    packages = str(folders.mktemp('packages'))
     subprocess.run(
         [sys.executable, '-m', 'pip', 'install', '--quiet', '--no-deps',
          '--target', packages, str(source)],
@@ -115,6 +127,15 @@ class Users:
         assert reply.status == 202, (path, reply.status, reply.body)
         self.colours[path] = colour
 
+    def update(self, expected: Dict[str, Optional[bytes]]) -> None:
+        """Expect what others wrote, once each server has it."""
+        for path, body in expected.items():
+            if body is not self.expected.get(path):
+                self.colours.pop(path, None)
+        self.expected.update(expected)
+        for node in self._made.nodes:
+            node.run_once('object-replicator')
+
     def read(self) -> None:
         """Everything, by every proxy."""
         for client in self._clients:
@@ -138,9 +159,10 @@ class Users:
 
 class Load:
     """Users who go on while a member changes its version, by the proxies that
-    stay: new objects, and reads of all. What a node was away for and does not
-    know yet, it answers as stock Swift's do; so nothing is overwritten here,
-    and of erasure-coded objects, which want all three nodes, none is written.
+    stay: objects are written, overwritten, deleted and read. What a node was
+    away for and does not know yet, it answers as stock Swift's do, so users
+    ask for the newest. Of erasure-coded objects, which want all three nodes,
+    none is written.
     """
 
     requests = 0
@@ -153,7 +175,7 @@ class Load:
                              for name in made.plan.proxies]
         self._expected = {
             path: body for path, body in users.expected.items()
-            if body is not None and not path.startswith('pieces/')}
+            if not path.startswith('pieces/')}
         self._begun, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.failed: List[object] = []
@@ -168,7 +190,7 @@ class Load:
             self._ended.set()
             self._thread.join()
         assert self.failed == []
-        self._users.expected.update(self._expected)
+        self._users.update(self._expected)
         # Swift's proxies leave a node alone for some seconds that was away,
         # and erasure coding wants all three.
         path = 'pieces/again-%s-%d' % (self._member, Load.requests)
@@ -191,19 +213,35 @@ class Load:
 
     def _round(self, client: http.Client, number: int) -> None:
         kind = ('single', 'small')[number % 2]
-        path = '%s/load-%s-%d' % (kind, self._member, len(self._expected))
-        _, size, name = KINDS[kind]
         if number < 20:
-            body = pattern(size, path)
-            self._judge(client.put(path, body, {
-                'X-DSS-Object-Class': name}), 201, 'PUT', path)
-            self._expected[path] = body
+            self._put(client, '%s/load-%s-%d' % (
+                kind, self._member, len(self._expected)), number)
+            mine = [path for path in self._expected if self._own(path)]
+            self._put(client, mine[number * 5 % len(mine)], number + 1)
+            if number % 3 == 2:
+                self._delete(client, mine[number // 3])
         known = list(self._expected)
         for path in (known[-1], known[number * 7 % len(known)]):
-            reply = client.get(path)
-            self._judge(reply, 200, 'GET', path)
-            if reply.body != self._expected[path]:
+            body = self._expected[path]
+            reply = client.get(path, headers={'X-Newest': 'true'})
+            self._judge(reply, 404 if body is None else 200, 'GET', path)
+            if body is not None and reply.body != body:
                 self.failed.append(('other bytes', path))
+
+    def _own(self, path: str) -> bool:
+        return '/load-%s-' % self._member in path
+
+    def _put(self, client: http.Client, path: str, number: int) -> None:
+        _, size, name = KINDS[path.partition('/')[0]]
+        body = pattern(size, '%s %d' % (path, number))
+        self._judge(client.put(path, body, {
+            'X-DSS-Object-Class': name}), 201, 'PUT', path)
+        self._expected[path] = body
+
+    def _delete(self, client: http.Client, path: str) -> None:
+        wanted = 204 if self._expected[path] is not None else 404
+        self._judge(client.delete(path), wanted, 'DELETE', path)
+        self._expected[path] = None
 
     def _judge(self, reply: http.Reply, wanted: int, *words: str) -> None:
         Load.requests += 1
@@ -242,11 +280,11 @@ def _common_table(made: Bed, name: str) -> None:
 
 
 def test_versions_beside_each_other_lose_nothing(
-        made: Bed, before: str) -> None:
+        made: Bed, old: str, before: str) -> None:
     for name in made.plan.nodes + made.plan.proxies:
         _common_table(made, name)
-    made.version('p2', before)
-    made.version('n2', before)
+    made.version('p2', old)
+    made.version('n2', old)
     made.stock('n1')
     made.version('n3')
     made.version('p1')
@@ -298,7 +336,7 @@ def test_versions_beside_each_other_lose_nothing(
     users.read()
     print('figure: %d requests of users while members changed their '
           'versions, there and back: 0 failed' % Load.requests)
-    print('figure: %d objects, %d of them deleted, through 3 versions: 0 '
+    print('figure: %d objects, %d of them deleted, through 4 versions: 0 '
           'lost, 0 quarantined' % (
               len(users.expected),
               len(users.expected) - len(users.living)))
