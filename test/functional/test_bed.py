@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 from support import first_line_with, manual, md5, pattern, wait_until
-from support.nodes.beds import bed
+from support.nodes.beds import ask, bed
 
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.bed import plan
@@ -281,6 +281,47 @@ def test_nodes_come_and_go_and_every_object_stays(made, aio):
     assert made.plan.nodes == ['n1', 'n2', 'n3']
     assert 'n4' not in made.network.members()
     assert not processes.find(made.plan.path('n4'))
+    assert _all_there(made, bodies) == len(bodies)
+    assert made.quarantined() == []
+
+
+def test_another_machine_takes_a_nodes_place(made, aio):
+    client = made.client()
+    bodies = {}
+    for tier in ('ssd', 'hdd', 'remote'):
+        client.container(tier)
+        for number in range(6):
+            name = '%s/o%d' % (tier, number)
+            bodies[name] = pattern(20000, name)
+            assert client.put(name, bodies[name]).status == 201
+
+    def tiers():
+        return {(name, file.node): file.tiers for name in bodies
+                for file in made.files('/AUTH_test/' + name)
+                if file.kind == 'data'}
+
+    def moved():
+        for node in made.plan.nodes:
+            for tier in ('hdd', 'remote'):
+                ask(made, node, 'demote', to=tier,
+                    container='AUTH_test/' + tier)
+        return all(name.partition('/')[0] in where.split('+')
+                   and ('ssd' in where) == name.startswith('ssd')
+                   for (name, _node), where in tiers().items())
+    wait_until(moved, 120)
+    before = tiers()
+    made.s3.counts(reset=True)
+    commands = tried(aio, 'replace-node.rst')
+    assert next(commands)[0] == 'node replace n3'
+    assert not any(node == 'n3' for _name, node in tiers())
+    assert [command for command, _said in commands] == ['rebalance']
+    # Bytes arrive on the SSD, whatever tier of the sender has them.
+    assert set(tiers()) == set(before)
+    assert [where for (name, node), where in sorted(tiers().items())
+            if node == 'n3' and name.startswith('remote/')] == ['remote'] * 6
+    assert [request for request in made.s3.requests()
+            if request['operation'] == 'GET'
+            and '.dss' not in request['key']] == []
     assert _all_there(made, bodies) == len(bodies)
     assert made.quarantined() == []
 

@@ -189,6 +189,16 @@ class Changes(Frame):
         self.revive(name)
         return name
 
+    def replace(self, name: str) -> None:
+        """Another machine takes a node's place in the rings, and its address.
+        The old one goes at once, with its disks and all that it knew.
+        """
+        self.node(name).kill()
+        self._clear_member(name, keep_logs=True)
+        self._make_members([name])
+        self.push_rings()
+        self.revive(name)
+
     def remove(self, name: str) -> None:
         """Take a node out of the rings at the next :meth:`rebalance`,
         which removes it when its drives are empty.

@@ -39,6 +39,7 @@ def _configure_nodes(node: argparse.ArgumentParser) -> None:
         return verb
     add('add', 'start one more; the rings get it at "rebalance"')
     add('remove', '"rebalance" takes it out of the rings and the bed')
+    add('replace', 'another machine with empty disks takes its place')
     add('kill', 'end all of its processes with SIGKILL')
     add('start', 'start those of its servers that do not run')
     once = add('run', 'one pass of daemons of Swift, such as object-updater')
@@ -110,6 +111,7 @@ def node(root: str, args: argparse.Namespace) -> int:
     verbs: Dict[str, Callable[[], Any]] = {
         'add': lambda: print(bed.add()),
         'remove': lambda: bed.remove(name),
+        'replace': lambda: bed.replace(name),
         'kill': lambda: bed.kill(name),
         'start': lambda: bed.revive(name),
         'run': lambda: bed.node(name).run_once(*args.daemons),
