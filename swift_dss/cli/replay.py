@@ -20,7 +20,7 @@ from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import (
     generators, model, readers, sampling, streaming)
-from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects import doorkeeper, orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 
 HELP = 'compare strategies on a trace, in virtual time'
@@ -44,6 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         % ', '.join(orders.names()))
     parser.add_argument('--prefetch', default='none', metavar='NAME,...',
                         help='%s; or all (none)' % ', '.join(PREFETCHERS))
+    parser.add_argument('--admit', default='all', metavar='NAME,...',
+                        help='which missed objects come in: all, or '
+                        'second:N: at their second miss, remembered for '
+                        'misses of N caches (all)')
     parser.add_argument('--cache', default='1%,5%,10%', metavar='SIZE,...',
                         help='bytes with k, m, g, t, or a share of all '
                         'different bytes of the trace (1%%,5%%,10%%)')
@@ -133,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
         plots.pyplot()
         figures.refuse_unwritable(args.plot)
     trace, sample, table = _classed(args, prefetchers)
-    weights = _weights(args.weights, table)
+    weights = classing.weights_of(args.weights, table)
     unit = -1 if args.unit is None else 0 if args.unit == '0' else \
         classing.size_of('--unit', args.unit)
     ready = _ready(args, trace, unit, sample)
@@ -149,13 +153,14 @@ def run(args: argparse.Namespace) -> int:
             '--link', args.link) if args.link else 0,
         prefetch_bytes=classing.size_of('--prefetch-bytes',
                                         args.prefetch_bytes))
+    admits = _admits(args)
     if args.recommend:
         return _recommend(args, ready, trace, first, table, prefetchers)
     setups = [dataclasses.replace(first, strategy=strategy, prefetch=prefetch,
-                                  cache_bytes=size)
-        for size, strategy, prefetch in itertools.product(
+                                  cache_bytes=size, admit=admit)
+        for size, strategy, admit, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
-            strategies, _beside_none(prefetchers))]
+            strategies, admits, _beside_none(prefetchers))]
     report = _head(ready, trace, pricelist)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
@@ -175,7 +180,7 @@ def _classed(args: argparse.Namespace, prefetchers: List[str]) -> Tuple[
         trace = classing.apply(args.classes, trace, table)
     if args.classes != 'trace' and not args.table:
         table = classing.table_for(trace, None)
-    for class_id, share in _floors(args.floors, table).items():
+    for class_id, share in classing.floors_of(args.floors, table).items():
         table = recommend.floored(table, class_id, share)
     return trace, sample, table
 
@@ -330,44 +335,20 @@ def _chosen(option: str, text: str, known: List[str]) -> List[str]:
     return names
 
 
+def _admits(args: argparse.Namespace) -> List[str]:
+    """Names of ``--admit``, each with its window."""
+    parsed = [doorkeeper.parse('--admit', name.strip())
+              for name in args.admit.split(',')]
+    if args.recommend and parsed != [(doorkeeper.ALL, 0)]:
+        raise BadConfig('--admit: --recommend lets all objects in: leave '
+                        'out one of the two')
+    return ['%s:%d' % (name, window) if window else name
+            for name, window in parsed]
+
+
 def _beside_none(prefetchers: List[str]) -> List[str]:
     """Prefetchers, and none: their cost shows only beside it."""
     return prefetchers if 'none' in prefetchers else ['none', *prefetchers]
-
-
-def _weights(text: str, table: ClassTable) -> Dict[int, float]:
-    return _by_class('--weights', text, table, 1e9,
-                     'CLASS=W with a class of the table and a number above '
-                     '0')
-
-
-def _floors(text: str, table: ClassTable) -> Dict[int, float]:
-    floors = _by_class('--floors', text, table, 1.0,
-                       'CLASS=SHARE with a class of the table and a share '
-                       'of the cache')
-    if sum(floors.values()) > 1:
-        raise BadConfig('--floors: %s is more than the whole cache' % text)
-    return floors
-
-
-def _by_class(option: str, text: str, table: ClassTable, most: float,
-              wanted: str) -> Dict[int, float]:
-    """Numbers above 0 and up to ``most``; ``5%`` is 0.05."""
-    values: Dict[int, float] = {}
-    for part in filter(None, text.split(',')):
-        name, equals, number = part.partition('=')
-        spec = table.by_name(name)
-        class_id: Optional[int] = spec.class_id if spec else (
-            int(name) if name.isdigit() else None)
-        try:
-            value = float(number[:-1]) / 100 if number.endswith('%') \
-                else float(number)
-        except ValueError:
-            value = 0.0
-        if not equals or class_id is None or not 0 < value <= most:
-            raise BadConfig('%s: %r is not %s' % (option, part, wanted))
-        values[class_id] = value
-    return values
 
 
 def _check_numbers(args: argparse.Namespace) -> None:

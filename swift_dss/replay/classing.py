@@ -16,7 +16,7 @@ rules:FILE          by the rules of ``dss-rules.conf`` (size, name, account)
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from swift_dss.aio import tables
 from swift_dss.core.classes import ClassSpec, ClassTable
@@ -169,3 +169,46 @@ def table_for(trace: Trace, path: Optional[str]) -> ClassTable:
         return sample
     return ClassTable.of(ClassSpec(class_id, 'c%d' % class_id, class_id)
                          for class_id in present)
+
+
+def weights_of(text: str, table: ClassTable) -> Dict[int, float]:
+    """``--weights``.
+
+    :raises BadConfig: names the part that is wrong
+    """
+    return _by_class('--weights', text, table, 1e9,
+                     'CLASS=W with a class of the table and a number above '
+                     '0')
+
+
+def floors_of(text: str, table: ClassTable) -> Dict[int, float]:
+    """``--floors``, as shares of the cache.
+
+    :raises BadConfig: names the part that is wrong
+    """
+    floors = _by_class('--floors', text, table, 1.0,
+                       'CLASS=SHARE with a class of the table and a share '
+                       'of the cache')
+    if sum(floors.values()) > 1:
+        raise BadConfig('--floors: %s is more than the whole cache' % text)
+    return floors
+
+
+def _by_class(option: str, text: str, table: ClassTable, most: float,
+              wanted: str) -> Dict[int, float]:
+    """Numbers above 0 and up to ``most``; ``5%`` is 0.05."""
+    values: Dict[int, float] = {}
+    for part in filter(None, text.split(',')):
+        name, equals, number = part.partition('=')
+        spec = table.by_name(name)
+        class_id: Optional[int] = spec.class_id if spec else (
+            int(name) if name.isdigit() else None)
+        try:
+            value = float(number[:-1]) / 100 if number.endswith('%') \
+                else float(number)
+        except ValueError:
+            value = 0.0
+        if not equals or class_id is None or not 0 < value <= most:
+            raise BadConfig('%s: %r is not %s' % (option, part, wanted))
+        values[class_id] = value
+    return values

@@ -13,7 +13,7 @@ from swift_dss.core.limits import CLASS_ID_MAX
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
-from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects import doorkeeper, orders
 
 try:
     from swift_dss.strategy.eviction.objects import fast
@@ -37,6 +37,8 @@ def cache(setup: Setup) -> Optional[fast.Cache]:
     is_plain = kind in orders.ORDERS
     names = [kind if is_plain else inner or setup.table.spec(class_id).inner
              for class_id in range(CLASS_ID_MAX + 1)]
+    if setup.admit != doorkeeper.ALL:
+        return None
     if fast is None or not set(names) <= set(_KINDS):
         return None
     rows: List[Tuple[int, int, int, int, float, int, int, float]] = []

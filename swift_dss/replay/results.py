@@ -27,7 +27,7 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
     setup = outcome.setup
     reads = plan.trace.verbs == int(Verb.READ)
     row: Dict[str, Any] = {
-        'strategy': setup.strategy, 'prefetch': setup.prefetch,
+        'strategy': setup.name, 'prefetch': setup.prefetch,
         'cache_bytes': setup.cache_bytes,
         'cache_share': setup.cache_bytes / max(1, plan.footprint_bytes),
         'cloud': setup.cloud.name}

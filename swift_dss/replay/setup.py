@@ -10,7 +10,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.replay import latency
 from swift_dss.replay.latency import Cloud, Disk, Times
 from swift_dss.replay.prices import Prices
-from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects import doorkeeper, orders
 from swift_dss.strategy.eviction.objects.verbs import ObjectCache
 
 #: Accesses between two calls for progress.
@@ -41,6 +41,7 @@ class Setup:
         0: each request has the rate of one
     :param prices: of room; those of requests and bytes are the cloud's
     :param weights: of classes: for weighted order, and for the cost of GDSF
+    :param admit: of missed objects, see ``doorkeeper.parse``
     :param cut: the figures of the stretches of the run are kept, too
     """
 
@@ -63,6 +64,13 @@ class Setup:
     think_seconds: Optional[float] = None
     link_bytes_per_second: float = 0.0
     cut: bool = False
+    admit: str = doorkeeper.ALL
+
+    @property
+    def name(self) -> str:
+        """The strategy, and who comes in if not all do: ``lru+second:4``."""
+        return self.strategy if self.admit == doorkeeper.ALL else \
+            '%s+%s' % (self.strategy, self.admit)
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency
@@ -80,9 +88,14 @@ class Setup:
         """An empty cache."""
         uses_cost = 'gdsf' in self.strategy or any(
             spec.inner == 'gdsf' for spec in self.table.specs.values())
-        return orders.make(
+        cache = orders.make(
             self.strategy, self.cache_bytes, self.table, self.weights,
             self.penalty if uses_cost else None)
+        admit, window = doorkeeper.parse('admit', self.admit)
+        if admit == doorkeeper.SECOND:
+            cache.doorkeeper = doorkeeper.SecondTouch(
+                window * self.cache_bytes)
+        return cache
 
 
 @dataclass

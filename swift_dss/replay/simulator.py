@@ -101,7 +101,8 @@ def outcomes(plan: Plan, cache: ObjectCache, setup: Setup,
     if 'sarc' in setup.strategy or any(
             spec.inner == 'sarc' for spec in setup.table.specs.values()):
         columns.append(plan.sequential.tolist())
-    if plan.renewed.any() or setup.write == 'around':
+    if plan.renewed.any() or setup.write == 'around' or \
+            cache.doorkeeper is not None:
         return _renewing(plan, cache, columns, setup, progress)
     if progress is None:
         return map(access, *columns)
@@ -143,8 +144,9 @@ def _renewing(plan: Plan, cache: ObjectCache, columns: List[Any],
                     remove(row[0])
             results += bytes((compiled.NOT_ASKED,)) * (end - begin)
             continue
+        come = cache.write if verb == Verb.WRITE else access
         for row in rows[begin:end]:
-            results.append(access(*row))
+            results.append(come(*row))
             if units:
                 held.setdefault(number, set()).add(row[0])
         if progress is not None and not request % PROGRESS_EVERY:

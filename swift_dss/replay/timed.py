@@ -230,7 +230,7 @@ class _Player:
             if setup.write == 'around':
                 cache.remove(key)
                 continue
-            outcome = cache.access(key, size, class_id, sequential)
+            outcome = cache.write(key, size, class_id, sequential)
             self._note(number, key)
             stays &= outcome != BYPASS
             self._count_written(outcome, size)

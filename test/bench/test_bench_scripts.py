@@ -40,6 +40,14 @@ def _sampled(tmp_path: pathlib.Path) -> None:
                      done.stdout)
 
 
+def _wear(tmp_path: pathlib.Path) -> None:
+    done = _run('wear.py', ['gen:cacs,requests=3000,objects=300'])
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r'(?m)^cacs|^gen:cacs', done.stdout)) == 12
+    assert re.search(r'(?m)^class +second:16 +[0-3] +3 +[01] +1$',
+                     done.stdout)
+
+
 def _short_folder() -> Any:
     """Not under tmp_path: a worker's is too long for a socket's name."""
     return tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm')
@@ -214,6 +222,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'shards.py': _shards,
     'single_uploads.py': _single_uploads,
     'three_enforcers.py': _three_enforcers,
+    'wear.py': _wear,
 }
 
 

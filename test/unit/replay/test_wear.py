@@ -142,3 +142,44 @@ def test_a_recommendation_says_what_each_size_costs_and_writes(capsys):
     sizes = [told['cache_bytes'] for told in (
         *made['smaller'][::-1], made['best'], *made['larger'])]
     assert sizes == sorted(set(sizes)) and len(sizes) == 7
+
+
+@BOTH
+def test_second_misses_come_in_and_first_ones_are_not_written(way):
+    lines = ['%d GET %s 60' % (9000 * at, name)
+             for at, name in enumerate('abcbb')]
+    assert written(way, trace_of(*lines)) == 240
+    assert written(way, trace_of(*lines), admit='second:4') == 120
+
+
+@BOTH
+@pytest.mark.parametrize('unit', [0, 10])
+def test_what_clients_write_comes_in_at_once(way, unit):
+    lines = ['0 GET a 100 0 99', '9000 PUT b 100 0 99',
+             '19000 GET b 100 0 99']
+    assert written(way, trace_of(*lines, unit=unit),
+                   admit='second:1') == 200
+
+
+@pytest.mark.parametrize('mode', ['through', 'around'])
+def test_both_ways_write_the_same_second_misses(mode):
+    trace = generators.generate('gen:chains,requests=4000,writes=0.2')
+    room = plan.plan(trace).footprint_bytes // 10
+    all_in = written(simulator.replay, trace, room, write=mode)
+    quick, slow = (written(way, trace, room, write=mode, admit='second:2')
+                   for way in (simulator.replay, timed.play))
+    assert 0 < quick == slow < all_in
+
+
+def test_admissions_stand_beside_each_other(capsys):
+    arguments = ['replay', 'gen:zipf,requests=5000,objects=500', '--cache',
+                 '5%', '--strategy', 'lru,class', '--admit']
+    assert main.main([*arguments, 'all,second', '--json', '-']) == 0
+    runs = json.loads(capsys.readouterr().out)['runs']
+    assert [run['strategy'] for run in runs] == [
+        'lru', 'lru+second:4', 'class', 'class+second:4']
+    for all_in, second in (runs[:2], runs[2:]):
+        assert second['ssd_written_bytes'] < all_in['ssd_written_bytes']
+        assert second['bypasses'] > all_in['bypasses']
+    assert main.main([*arguments, 'second', '--recommend']) != 0
+    assert '--admit: --recommend' in capsys.readouterr().err

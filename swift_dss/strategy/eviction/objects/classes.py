@@ -108,6 +108,8 @@ class ClassedCache(ObjectCache):
 
     def _bring_in(self, key: int, size: int, class_id: int,
                   sequential: bool, asked: bool = True) -> int:
+        if self._kept_out(key, size, asked):
+            return BYPASS
         own = self._classes.get(class_id) or self._class(class_id)
         wanted = own.order.miss(key, size, sequential, asked)
         if not wanted or own.allocate is Allocate.NEVER:

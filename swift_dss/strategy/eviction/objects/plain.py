@@ -15,7 +15,7 @@ class PlainCache(ObjectCache):
 
     - An object that cannot fit beside the held ones stays out, and nothing
       leaves for it.
-    - So does an object that the order rejects.
+    - So does an object that the order or the doorkeeper rejects.
 
     :param order: made for ``capacity_bytes``
     """
@@ -46,6 +46,8 @@ class PlainCache(ObjectCache):
 
     def _bring_in(self, key: int, size: int, class_id: int,
                   sequential: bool, asked: bool = True) -> int:
+        if self._kept_out(key, size, asked):
+            return BYPASS
         order = self._order
         wanted = order.miss(key, size, sequential, asked)
         over = self.used_bytes + size - self.capacity_bytes

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
+
 #: The results of an access. A bypass is a miss that did not come in.
 MISS, HIT, BYPASS = 0, 1, 2
 
@@ -131,6 +133,7 @@ class ObjectCache:
         caller empties it
     :ivar last_chance: called with a key before its eviction; True keeps it, as
         if just used. MUST NOT return True for a key twice in a row
+    :ivar doorkeeper: keeps out some of what readers miss; None: nothing
     """
 
     def __init__(self, capacity_bytes: int,
@@ -142,6 +145,7 @@ class ObjectCache:
         self.used_bytes = 0
         self.evicted: Optional[List[int]] = None
         self.last_chance: Optional[Callable[[int], bool]] = None
+        self.doorkeeper: Optional[SecondTouch] = None
         self._cost = cost
         self._held: Dict[int, Held] = {}
 
@@ -158,6 +162,18 @@ class ObjectCache:
         :returns: ``HIT``, ``MISS`` or ``BYPASS``
         """
         raise NotImplementedError
+
+    def write(self, key: int, size: int, class_id: int = 0,
+              sequential: bool = False) -> int:
+        """An access with bytes of a client, which no doorkeeper keeps out.
+
+        :returns: ``HIT``, ``MISS`` or ``BYPASS``
+        """
+        doorkeeper, self.doorkeeper = self.doorkeeper, None
+        try:
+            return self.access(key, size, class_id, sequential)
+        finally:
+            self.doorkeeper = doorkeeper
 
     def fill(self, key: int, size: int, class_id: int = 0,
              sequential: bool = False) -> bool:
@@ -245,6 +261,13 @@ class ObjectCache:
             del self._held[key]
             self._return(key, held)
         return True
+
+    def _kept_out(self, key: int, size: int, asked: bool) -> bool:
+        """Whether the doorkeeper keeps out a missed object; what is
+        fetched ahead of readers passes."""
+        return asked and self.doorkeeper is not None and \
+            not self.doorkeeper.admits(
+                key, size, self.capacity_bytes - self.used_bytes)
 
     def _cost_of(self, size: int, class_id: int) -> float:
         return UNIT_COST if self._cost is None else self._cost(
