@@ -17,7 +17,7 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.replay import classing, latency, plan, prices, results, runs
 from swift_dss.replay.advice import confidence, goals, recommend, telling
 from swift_dss.replay.setup import Progress as Heard
-from swift_dss.replay.setup import Setup
+from swift_dss.replay.setup import TUNED, Setup
 from swift_dss.replay.traces import (
     generators, model, readers, sampling, streaming)
 from swift_dss.strategy.eviction.objects import doorkeeper, orders
@@ -34,13 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='a file (.gz, .xz, .zst; "-": standard input), or '
         'gen:NAME,KEY=VALUE,... with a NAME of %s'
         % ', '.join(generators.GENERATORS))
-    parser.add_argument('--each', action='store_true',
-                        help='several traces one after the other, not at '
-                        'the same time')
+    parser.add_argument('--each', action='store_true', help='several traces '
+                        'one after the other, not at the same time')
     parser.add_argument('--format', default='auto', metavar='NAME',
                         help='auto, %s (auto)' % ', '.join(readers.FORMATS))
     parser.add_argument('--strategy', default='lru,class', metavar='NAME,..',
-                        help='%s; or all (lru,class)'
+                        help='%s; tuned-NAME learns; or all (lru,class)'
                         % ', '.join(orders.names()))
     parser.add_argument('--prefetch', default='none', metavar='NAME,...',
                         help='%s; or all (none)' % ', '.join(PREFETCHERS))
@@ -68,11 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='%s, or a file of your own (s3)'
                         % ', '.join(latency.CLOUDS))
     parser.add_argument('--prices', metavar='NAME|FILE',
-                        help='what requests, bytes and room cost, and a '
-                        'month of it: %s, or a file of your own (those of '
-                        '--cloud)' % ', '.join(prices.PRESETS))
-    parser.add_argument('--hdd', metavar='SIZE',
-                        help='room of an HDD below the SSD (none)')
+                        help='what requests, bytes and room cost, and a month '
+                        'of it: %s, or a file of your own (those of --cloud)'
+                        % ', '.join(prices.PRESETS))
+    parser.add_argument('--hdd', metavar='SIZE', help='room of an HDD below '
+                        'the SSD (none)')
     parser.add_argument('--write', default='back',
                         choices=('back', 'through', 'around'),
                         help='when a write is acknowledged (back)')
@@ -93,21 +92,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "client's next request (0)")
     parser.add_argument('--link', metavar='BYTES', help='a second, of all '
                         'that comes from the cloud (a rate a request)')
-    parser.add_argument('--limit', type=int, metavar='N',
-                        help='the first N requests only')
+    parser.add_argument('--limit', type=int, metavar='N', help='the first N '
+                        'requests only')
     parser.add_argument('--sample', metavar='SHARE|auto',
                         help='replay this share of the objects on caches '
                         'as much smaller, and say how far the figures may '
                         'be off; auto: of a million requests (all)')
     parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--jobs', type=int, default=1,
-                        help='replays beside each other (1)')
+    parser.add_argument('--jobs', type=int, default=1, help='replays at once')
     parser.add_argument('--json', metavar='FILE',
                         help='write the figures ("-": to stdout)')
     parser.add_argument('--plot', metavar='FILE.png', help='draw them')
-    parser.add_argument('--measure', metavar='N', type=int,
-                        help='no trace: what each of --strategy and '
-                        '--prefetch costs while it tracks N objects')
+    parser.add_argument('--measure', metavar='N', type=int, help='no trace: '
+                        'what each of --strategy and --prefetch costs while '
+                        'it tracks N objects')
     parser.add_argument('--recommend', action='store_true',
                         help='say what serves --goal best within --budget')
     parser.add_argument('--goal', default='hits', metavar='GOAL',
@@ -121,7 +119,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, and tell."""
     cloud, pricelist = _cloud(args)
-    strategies = _chosen('--strategy', args.strategy, orders.names())
+    strategies = _chosen('--strategy', args.strategy, orders.names(),
+                         TUNED if args.measure is None else '')
     prefetchers = _chosen('--prefetch', args.prefetch, list(PREFETCHERS))
     _check_numbers(args)
     if args.json and args.json != '-':
@@ -211,8 +210,8 @@ def _each(args: argparse.Namespace) -> int:
     for number, name in enumerate(args.traces):
         if number:
             print()
-        run(argparse.Namespace(**dict(vars(args), traces=[name],
-                                      each=False)))
+        run(argparse.Namespace(**{**vars(args), 'traces': [name],
+                                  'each': False}))
     return 0
 
 
@@ -327,11 +326,14 @@ def _streamed(args: argparse.Namespace, share: float
         args.limit)
 
 
-def _chosen(option: str, text: str, known: List[str]) -> List[str]:
+def _chosen(option: str, text: str, known: List[str], prefix: str = ''
+            ) -> List[str]:
     if text == 'all':
         return known
     names = [name.strip() for name in text.split(',')]
-    require_known(option, names, known)
+    require_known(option, [
+        name[len(prefix):] if name[len(prefix):] in known
+        and name.startswith(prefix) else name for name in names], known)
     return names
 
 
@@ -342,6 +344,9 @@ def _admits(args: argparse.Namespace) -> List[str]:
     if args.recommend and parsed != [(doorkeeper.ALL, 0)]:
         raise BadConfig('--admit: --recommend lets all objects in: leave '
                         'out one of the two')
+    if TUNED in args.strategy and parsed != [(doorkeeper.ALL, 0)]:
+        raise BadConfig('--admit: a tuned strategy lets all objects in: '
+                        'leave out one of the two')
     return ['%s:%d' % (name, window) if window else name
             for name, window in parsed]
 

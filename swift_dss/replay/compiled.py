@@ -6,57 +6,28 @@ Their decisions are those of the Python forms, some twenty times as fast.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
-from swift_dss.core.classes import Allocate
-from swift_dss.core.limits import CLASS_ID_MAX
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
-from swift_dss.strategy.eviction.objects import doorkeeper, orders
+from swift_dss.strategy.eviction.objects import compiled, doorkeeper
 
-try:
+if TYPE_CHECKING:
     from swift_dss.strategy.eviction.objects import fast
-except ImportError:  # There was no compiler.
-    fast = None  # type: ignore[assignment]
 
-#: By their numbers in C.
-_KINDS = ('lru', 'sieve', 's3fifo', 'gdsf')
-_ALLOCATE = (Allocate.ALWAYS, Allocate.ROOM, Allocate.NEVER)
 _RENEW, _REMOVE = 1, 2
 #: Beside HIT, MISS and BYPASS: the cache was not asked.
 NOT_ASKED = 3
-#: C has products of bytes and weights as floating-point numbers, which are
-#: exact up to here.
-_MOST_WEIGHED = 1 << 53
 
 
 def cache(setup: Setup) -> Optional[fast.Cache]:
     """An empty cache in C; None: this set-up has only a Python form."""
-    kind, _, inner = setup.strategy.partition('-')
-    is_plain = kind in orders.ORDERS
-    names = [kind if is_plain else inner or setup.table.spec(class_id).inner
-             for class_id in range(CLASS_ID_MAX + 1)]
-    if setup.admit != doorkeeper.ALL:
+    if setup.tunes or setup.admit != doorkeeper.ALL:
         return None
-    if fast is None or not set(names) <= set(_KINDS):
-        return None
-    rows: List[Tuple[int, int, int, int, float, int, int, float]] = []
-    for class_id, name in enumerate(names):
-        spec = setup.table.spec(class_id)
-        weight = float(setup.weights.get(class_id, spec.weight))
-        if weight * setup.cache_bytes > _MOST_WEIGHED:
-            return None
-        rows.append((
-            _KINDS.index(name), 0 if is_plain else spec.rank,
-            int(spec.floor * setup.cache_bytes),
-            int(spec.cap * setup.cache_bytes), weight,
-            0 if is_plain else _ALLOCATE.index(spec.allocate),
-            int(spec.pin and not is_plain),
-            setup.weights.get(class_id, 1.0)))
-    return fast.Cache(
-        setup.cache_bytes, is_plain, kind == orders.WEIGHTED,
-        setup.penalty_us, setup.cloud.bytes_per_second, tuple(rows))
+    return compiled.make(
+        setup.strategy, setup.cache_bytes, setup.table, setup.weights,
+        setup.penalty_us, setup.cloud.bytes_per_second)
 
 
 def play(plan: Plan, setup: Setup, progress: Optional[Progress] = None

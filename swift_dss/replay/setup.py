@@ -12,7 +12,12 @@ from swift_dss.replay.latency import Cloud, Disk, Times
 from swift_dss.replay.prices import Prices
 from swift_dss.strategy.eviction.objects import doorkeeper, orders
 from swift_dss.strategy.eviction.objects.verbs import ObjectCache
+from swift_dss.strategy.tuning.cache import TunedCache
+from swift_dss.strategy.tuning.choices import configured
+from swift_dss.strategy.tuning.shadows import Penalty
 
+#: Before the name of the strategy that a tuner begins with, and may leave.
+TUNED = 'tuned-'
 #: Accesses between two calls for progress.
 PROGRESS_EVERY = 65536
 
@@ -84,8 +89,19 @@ class Setup:
         """The median time to a first byte from the cloud."""
         return _middle(self.cloud.get) * 1000.0
 
+    @property
+    def tunes(self) -> bool:
+        """Whether a tuner chooses the order."""
+        return self.strategy.startswith(TUNED)
+
     def make_cache(self) -> ObjectCache:
         """An empty cache."""
+        if self.tunes:
+            return TunedCache(
+                configured(self.strategy[len(TUNED):]), self.cache_bytes,
+                self.table, Penalty(
+                    self.weights, self.penalty_us,
+                    self.cloud.bytes_per_second))
         uses_cost = 'gdsf' in self.strategy or any(
             spec.inner == 'gdsf' for spec in self.table.specs.values())
         cache = orders.make(

@@ -13,10 +13,11 @@ from swift_dss.replay import compiled, plan, simulator
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import generators, native
 from swift_dss.replay.traces.model import Trace, numpy
+from swift_dss.strategy.eviction.objects import compiled as by_name
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.s3fifo import S3FifoOrder
 
-fast: Any = compiled.fast
+fast: Any = by_name.fast
 if fast is None:
     pytest.skip('the caches were not compiled: no compiler, or no Python.h',
                 allow_module_level=True)
@@ -127,7 +128,7 @@ def test_times_and_sums_are_those_without_a_compiler(strategy, monkeypatch):
         setup = Setup(strategy, ready.footprint_bytes // 3, ClassTable())
         with monkeypatch.context() as patch:
             compiled_too = simulator.replay(ready, setup)
-            patch.setattr(compiled, 'fast', None)
+            patch.setattr(by_name, 'fast', None)
             assert compiled.play(ready, setup) is None
             alone = simulator.replay(ready, setup)
         assert compiled_too.counts == alone.counts
@@ -198,3 +199,11 @@ def test_columns_that_cannot_be_meant_are_refused(changes):
         play(dict(columns, **changes))
     with pytest.raises(ValueError):
         made.__init__(10, True, False, 0.0, 0.0, (ROW,) * 32)
+
+
+def test_a_cache_says_how_many_objects_it_remembered_at_most():
+    made = compiled.cache(Setup('lru', 20, ClassTable()))
+    rows = numpy().arange(1, 6, dtype='int64')
+    columns = [bytearray(5 * width) for width in (1, 1, 4)]
+    made.play(rows, rows * 0 + 5, columns[0], b'', *columns[1:], 0)
+    assert (made.used_bytes, made.remembered) == (20, 4)

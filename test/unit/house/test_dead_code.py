@@ -82,8 +82,6 @@ CALLED_FROM_OUTSIDE = {
         'HELD LATENCY_BUCKETS OWN PEER RANK SEQUENTIAL SHRINK',
     'tests that crash a process at a step, and beds that tests change':
         'arm set_options',
-    'tests that hold each strategy to its contract':
-        'bytes_of is_dirty',
     "tests that hold S3's policy and the link to their figures":
         'VERSION_ACTIONS waited_seconds',
     'tests that stop where a part is at rest, or add one row of a queue':

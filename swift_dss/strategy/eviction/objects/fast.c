@@ -163,6 +163,12 @@ static PyObject *used_bytes(Cache *self, void *closure)
 	return PyLong_FromLongLong(self->cache.used);
 }
 
+static PyObject *remembered(Cache *self, void *closure)
+{
+	(void)closure;
+	return PyLong_FromUnsignedLong(self->cache.stock.pool.made - 1);
+}
+
 static PyMethodDef cache_methods[] = {
 	{ "play", (PyCFunction)play, METH_VARARGS, play_doc },
 	{ NULL, NULL, 0, NULL },
@@ -170,6 +176,7 @@ static PyMethodDef cache_methods[] = {
 
 static PyGetSetDef cache_members[] = {
 	{ "used_bytes", (getter)used_bytes, NULL, "of all objects", NULL },
+	{ "remembered", (getter)remembered, NULL, "objects at most", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 

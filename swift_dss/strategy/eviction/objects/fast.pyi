@@ -21,6 +21,9 @@ class Cache:
 
     #: Of all objects.
     used_bytes: int
+    #: The most objects so far that were there at a time, with those that an
+    #: order remembers after they left.
+    remembered: int
 
     def __init__(self, capacity: int, plain: bool, weighted: bool,
                  cost: float, rate: float, rows: Tuple[Row, ...]) -> None: ...

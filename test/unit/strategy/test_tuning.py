@@ -1,0 +1,222 @@
+"""A tuner takes what serves better, says why, and gives it back."""
+
+import random
+
+import pytest
+
+from swift_dss.cli import main
+from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.replay import latency, plan, simulator
+from swift_dss.replay.setup import Setup
+from swift_dss.replay.traces import generators
+from swift_dss.strategy.eviction.objects.verbs import HIT, MISS
+from swift_dss.strategy.tuning import shadows
+from swift_dss.strategy.tuning.cache import TunedCache
+from swift_dss.strategy.tuning.choices import (
+    Choice, candidates, configured)
+from swift_dss.strategy.tuning.chooser import Chooser
+from swift_dss.strategy.tuning.shadows import Penalty, Shadows
+from swift_dss.strategy.tuning.tuner import Tuner
+
+EVEN = Penalty({}, 1000.0, 1e9)
+TABLE = ClassTable.of([ClassSpec(0, 'none', 0), ClassSpec(9, 'gold', 9)])
+
+
+def judged(chooser, gains, batches, now=0.0):
+    """Changes that these shares of 1000 lead to, with some noise."""
+    dice = random.Random(1)
+    changes = []
+    for _ in range(batches):
+        noise = dice.uniform(-20, 20)
+        change = chooser.judge(1000.0, [
+            500 + noise + 1000 * gain for gain in gains], now)
+        if change is not None:
+            changes.append(change)
+    return changes
+
+
+# -- choices -----------------------------------------------------------------
+
+def test_classes_keep_their_kind_and_the_configured_comes_first():
+    own = configured('class_ordered')
+    assert own == Choice('class', '')
+    assert [choice.strategy for choice in candidates(own, TABLE)] == [
+        'class', 'class-sieve', 'class-s3fifo', 'class-gdsf']
+    assert [choice.strategy for choice in candidates(
+        configured('gdsf'), TABLE)] == ['gdsf', 'lru', 'sieve', 's3fifo']
+
+
+def test_a_choice_changes_the_order_in_classes_and_nothing_else():
+    eviction, table = Choice('class', 'gdsf').apply('class_ordered', TABLE)
+    assert eviction == 'class_ordered'
+    assert {(spec.rank, spec.inner) for spec in table.specs.values()} == {
+        (0, 'gdsf'), (9, 'gdsf')}
+    assert Choice('class', '').apply('class_ordered', TABLE) == (
+        'class_ordered', TABLE)
+    assert Choice('', 'sieve').apply('lru', TABLE) == ('sieve', TABLE)
+
+
+def test_ids_without_a_row_take_the_chosen_order_too():
+    _, table = Choice('class', 'sieve').apply('class_ordered', ClassTable())
+    assert table.spec(17).inner == 'sieve'
+
+
+# -- chooser -----------------------------------------------------------------
+
+def test_a_large_gain_counts_soon_and_a_small_one_later():
+    large, = judged(Chooser(), [0.0, 0.1], 40)
+    small, = judged(Chooser(), [0.0, 0.005], 130)
+    assert (large.new, large.batches) == (1, 8)
+    assert (small.new, small.batches) == (1, 128)
+    assert large.gain == pytest.approx(0.1)
+
+
+def test_a_gain_that_is_next_to_nothing_changes_nothing():
+    assert judged(Chooser(), [0.0, 0.003], 500) == []
+
+
+def test_the_configured_one_comes_back_when_it_is_not_worse():
+    chooser = Chooser()
+    judged(chooser, [0.0, 0.1], 8)
+    assert chooser.current == 1
+    back, = judged(chooser, [0.0, 0.0], 200)
+    assert (back.old, back.new, back.batches) == (1, 0, 128)
+
+
+def test_the_configured_one_comes_back_at_once_when_it_is_better():
+    chooser = Chooser(current=1)
+    back, = judged(chooser, [0.1, 0.0], 20)
+    assert (back.new, back.batches) == (0, 8)
+
+
+def test_changes_are_bounded_and_the_way_back_is_not():
+    chooser = Chooser(changes_a_day=2)
+    for _ in range(2):
+        assert len(judged(chooser, [0.0, 0.1], 20)) == 1
+        assert len(judged(chooser, [0.1, 0.0], 20)) == 1
+    assert judged(chooser, [0.0, 0.1], 200, now=86399.0) == []
+    assert len(judged(chooser, [0.0, 0.1], 20, now=86400.0)) == 1
+
+
+def test_what_led_to_a_change_does_not_lead_back():
+    chooser = Chooser()
+    judged(chooser, [0.0, 0.1, 0.0], 8)
+    assert judged(chooser, [0.0, 0.1, 0.11], 7) == []
+    assert chooser.batches == 7
+
+
+# -- shadows -----------------------------------------------------------------
+
+def test_shadows_remember_no_more_than_memory_allows(monkeypatch):
+    monkeypatch.setattr(shadows, 'MOST', 300)
+    monkeypatch.setattr(shadows, 'MOST_PYTHON', 300)
+    made = Shadows(candidates(configured('lru'), TABLE), 10 ** 9, TABLE,
+                   EVEN)
+    for key in range(20000):
+        made.hear(key, 1000, 0)
+    assert made.generation and made.share < 0.1
+
+
+def test_a_sample_has_all_of_an_object_or_nothing(monkeypatch):
+    monkeypatch.setattr(shadows, 'MOST', 300)
+    monkeypatch.setattr(shadows, 'MOST_PYTHON', 300)
+    made = Shadows([Choice('', 'lru')], 10 ** 6, TABLE, EVEN)
+    for key in range(20000):
+        made.hear(key, 1000, 0)
+    batches = [made.hear(7919 + key, 10, 0)
+               for _ in range(400) for key in range(500)]
+    asked = sum(batch[0] for batch in batches if batch)
+    saved = sum(batch[1][0] for batch in batches if batch)
+    assert made.share < 0.5
+    assert asked and saved > 0.9 * asked
+
+
+@pytest.mark.parametrize('is_compiled', [True, False])
+def test_removed_objects_are_missed_and_removals_cost_nothing(
+        is_compiled, monkeypatch):
+    if not is_compiled:
+        monkeypatch.setattr(shadows.compiled, 'fast', None)
+    made = Shadows([Choice('', 'lru'), Choice('', 'gdsf')], 10 ** 6, TABLE,
+                   EVEN)
+    rows = [(1, shadows.ACCESS), (1, shadows.ACCESS), (1, shadows.REMOVE),
+            (2, shadows.REMOVE)] * (shadows.BATCH // 4)
+    asked, saved = [made.hear(key, 1000, 0, verb) for key, verb in rows][-1]
+    assert asked == pytest.approx(2 * saved[0]) and saved[0] == saved[1] > 0
+
+
+# -- all together ------------------------------------------------------------
+
+def scan(times, keys):
+    """A loop a little larger than the cache, which LRU never hits, beside
+    some keys that it always hits."""
+    return [key for _ in range(times) for key in range(keys)]
+
+
+def test_a_tuner_leaves_lru_in_a_loop_and_says_what_it_gains():
+    tuner = Tuner(configured('lru'), 100 * 10, TABLE, EVEN)
+    changes = [change for key in scan(100, 120) for change in [
+        tuner.hear(key, 10, 0, 0.0)] if change]
+    assert changes[0].old == 0 and changes[0].gain > 0.2
+    assert tuner.current.strategy != 'lru'
+    assert changes[0].saved[changes[0].new] - changes[0].saved[0] == \
+        pytest.approx(changes[0].gain)
+
+
+def test_an_earlier_choice_goes_on_and_an_unknown_one_does_not():
+    assert Tuner(configured('lru'), 9, TABLE, EVEN,
+                 strategy='gdsf').current.strategy == 'gdsf'
+    assert Tuner(configured('lru'), 9, TABLE, EVEN,
+                 strategy='class-gdsf').current.strategy == 'lru'
+
+
+def test_a_change_keeps_what_is_there():
+    cache = TunedCache(configured('lru'), 1000, TABLE, EVEN)
+    for key in scan(100, 120):
+        cache.access(key, 10)
+        assert cache.used_bytes <= 1000
+    assert cache.changes
+    there = [key for key in range(120) if key in cache]
+    assert len(there) == len(cache) == cache.used_bytes / 10 == 100
+    assert [cache.access(key, 10) for key in there] == [HIT] * 100
+
+
+def test_dirty_and_pinned_objects_stay_through_a_change():
+    cache = TunedCache(configured('lru'), 1000, TABLE, EVEN)
+    for key in (1000, 1001):
+        assert cache.access(key, 10) == MISS
+    cache.set_dirty(1000)
+    cache.pin(1001)
+    for key in scan(100, 120):
+        cache.access(key, 10)
+    assert cache.changes and cache.held_bytes() == 20
+    assert cache.is_dirty(1000) and not cache.is_dirty(1001)
+    assert 1000 in cache and 1001 in cache
+
+
+def test_weighted_order_keeps_the_weights_of_the_class_table(monkeypatch):
+    table = ClassTable.of([ClassSpec(1, 'one', 1, weight=1),
+                           ClassSpec(2, 'two', 2, weight=9)])
+
+    def here(cache):
+        for key in range(4000):
+            cache.access(key, 10, 1 + key % 2)
+        return cache.bytes_of(2)
+    assert here(TunedCache(configured('weighted'), 1000, table, EVEN)) == 900
+
+
+@pytest.mark.parametrize('options, word', [
+    (['--strategy', 'tuned-lru', '--admit', 'second'], '--admit'),
+    (['--strategy', 'tuned-mru'], 'tuned-mru'),
+    (['--strategy', 'tuned-lru', '--measure', '100'], 'tuned-lru')])
+def test_what_a_tuner_cannot_do_is_refused(options, word, capsys):
+    assert main.main(['replay', 'gen:zipf,requests=100', *options])
+    assert word in capsys.readouterr().err
+
+
+def test_a_replay_in_charge_of_a_tuner_beats_the_order_it_began_with():
+    ready = plan.plan(generators.generate(
+        'gen:zipf,requests=60000,objects=8000,alpha=0.6,sigma=1.5'))
+    lru, tuned = (simulator.replay(ready, Setup(
+        name, ready.footprint_bytes // 20, TABLE, latency.S3)).hits.mean()
+        for name in ('lru', 'tuned-lru'))
+    assert tuned > lru + 0.1
