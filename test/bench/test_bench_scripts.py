@@ -197,6 +197,12 @@ def _large_posts(_tmp_path: pathlib.Path) -> None:
     assert re.search(r'(?m)^9 segments: median [\d.]+ s', done.stdout)
 
 
+def _large_map(_tmp_path: pathlib.Path) -> None:
+    done = _run('large_map.py', ['--gib', '0.01', '--segments', '4'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r'(?m)^0.01 GiB in 4 segments, 3 ranges: ', done.stdout)
+
+
 def _fs_throughput(_tmp_path: pathlib.Path) -> None:
     done = _run('fs_throughput.py', [
         '--rounds', '1', '--bytes', str(1 << 20), '--files', '3'])
@@ -212,6 +218,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'fs_throughput.py': _fs_throughput,
     'index_at_scale.py': _index_at_scale,
     'instructions.py': _instructions,
+    'large_map.py': _large_map,
     'large_posts.py': _large_posts,
     'listings.py': _listings,
     'placement.py': _placement,
