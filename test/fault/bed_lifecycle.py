@@ -454,10 +454,13 @@ def main() -> int:
     parser.add_argument('--settings', type=int, default=len(SETTINGS))
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--trouble', choices=TROUBLES)
+    parser.add_argument('--killed', type=int, choices=(0, 1, 2),
+                        help='nodes')
     parser.add_argument('--twin', action='store_true')
     args = parser.parse_args()
     settings = [setting for setting in SETTINGS
-                if args.trouble in (None, setting.trouble)]
+                if args.trouble in (None, setting.trouble)
+                and args.killed in (None, setting.nodes)]
     report = run(list(itertools.islice(
         itertools.cycle(settings), min(args.settings, len(settings))
         if not args.twin else 1)), args.seed, args.twin)

@@ -10,7 +10,7 @@ are seen with all but one chance in a million.
 from __future__ import annotations
 
 import hashlib
-from typing import Iterator
+from typing import Iterator, NamedTuple
 
 _POOL_BYTES = 1_048_583
 _STAMP_BYTES = 16
@@ -64,10 +64,13 @@ class Body:
         rest = count - len(head)
         return head + self.piece(_STAMP_BYTES, rest) if rest else head
 
+    def part(self, offset: int, size: int) -> Part:
+        """A segment of it."""
+        return Part(self, offset, size)
+
     def pieces(self) -> Iterator[bytes]:
         """All bytes, in order."""
-        for offset in range(0, self.size, STEP_BYTES):
-            yield self.piece(offset, STEP_BYTES)
+        return self.part(0, self.size).pieces()
 
     def has(self, offset: int, data: bytes) -> bool:
         """Are these its bytes at ``offset``?
@@ -76,3 +79,29 @@ class Body:
         """
         return offset + len(data) <= self.size and \
             self.piece(offset, len(data)) == data
+
+
+class Part(NamedTuple):
+    """Bytes of a :class:`Body` from ``offset`` on."""
+
+    body: Body
+    offset: int
+    size: int
+
+    def pieces(self) -> Iterator[bytes]:
+        """All bytes, in order."""
+        for at in range(0, self.size, STEP_BYTES):
+            yield self.body.piece(self.offset + at,
+                                  min(STEP_BYTES, self.size - at))
+
+
+class Text:
+    """The body of a request that says something."""
+
+    def __init__(self, text: str) -> None:
+        self._bytes = text.encode('utf-8')
+        self.size = len(self._bytes)
+
+    def pieces(self) -> Iterator[bytes]:
+        """All bytes."""
+        yield self._bytes

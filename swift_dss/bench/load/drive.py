@@ -263,7 +263,7 @@ def _each_container(plan: Plan, verb: Callable[[str], Any],
     :returns: how many did not
     """
     names: queue.Queue[str] = queue.Queue()
-    for name in plan.front.containers:
+    for name in plan.front.all_containers:
         names.put(name)
     failures: List[str] = []
 
@@ -278,7 +278,8 @@ def _each_container(plan: Plan, verb: Callable[[str], Any],
         link.close()
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(min(
-        plan.scenario.container_concurrency, len(plan.front.containers)))]
+        plan.scenario.container_concurrency,
+        len(plan.front.all_containers)))]
     for thread in threads:
         thread.start()
     for thread in threads:

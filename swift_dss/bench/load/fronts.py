@@ -63,6 +63,11 @@ def place_of(url: str, option: str) -> Place:
                  parts.path.rstrip('/'))
 
 
+def beside(container: str) -> str:
+    """Where the segments of a container's objects are."""
+    return container + '_segments'
+
+
 class Classes:
     """The class headers of the objects of each size.
 
@@ -119,6 +124,8 @@ class SwiftFront:
     #: Statuses of :meth:`make`, other than 2xx, that are no failure. Swift's
     #: 409 is: the container is there with another policy.
     made: FrozenSet[int] = frozenset()
+    #: Segments are objects; else they are parts of a multipart upload.
+    has_slo = True
 
     def __init__(self, scenario: Scenario, storage_url: str,
                  token: str) -> None:
@@ -126,6 +133,10 @@ class SwiftFront:
         self._own = {'X-Auth-Token': token}
         self._scenario = scenario
         self.containers = scenario.containers
+        self.all_containers = self.containers + [
+            beside(name) for name in self.containers
+            if any(size.segment_bytes is not None
+                   for size in scenario.sizes)]
         self._classes = Classes(
             scenario, info.read(storage_url)
             if any(map(wants_classes, scenario.sizes)) else None)
@@ -143,10 +154,21 @@ class SwiftFront:
 
     def put(self, path: str, kind: Size, size: int) -> Ask:
         """An object."""
-        headers = dict(self._own, **self._classes.of(kind, size))
+        ask = self.segment(path)
+        return ask._replace(headers=dict(
+            ask.headers, **self._classes.of(kind, size)))
+
+    def segment(self, path: str) -> Ask:
+        """A segment of an object."""
+        headers = dict(self._own)
         if self._scenario.delete_after is not None:
             headers['X-Delete-After'] = str(self._scenario.delete_after)
         return Ask('PUT', self._path(path), headers)
+
+    def manifest(self, path: str, kind: Size, size: int) -> Ask:
+        """An object of segments that are there."""
+        ask = self.put(path, kind, size)
+        return ask._replace(path=ask.path + '?multipart-manifest=put')
 
     def get(self, path: str) -> Ask:
         """All of its bytes."""
@@ -173,6 +195,7 @@ class S3Front:
 
     #: S3 says 409 to the bucket that its owner has already.
     made: FrozenSet[int] = frozenset((409,))
+    has_slo = False
 
     def __init__(self, scenario: Scenario, url: str, access_key: str,
                  secret_key: str, region: str) -> None:
@@ -183,6 +206,8 @@ class S3Front:
         # Names of buckets have neither underscores nor capitals.
         self.containers = [name.replace('_', '-').lower()
                            for name in scenario.containers]
+        #: Containers of segments are the server's own.
+        self.all_containers = self.containers
         self._signer = S3SigV4Auth(Credentials(access_key, secret_key), 's3',
                                    region)
 
@@ -196,8 +221,7 @@ class S3Front:
 
     def put(self, path: str, kind: Size, size: int) -> Ask:
         """An object."""
-        return self._signed('PUT', path, {} if kind.class_name is None else {
-            _S3_CLASS: kind.class_name})
+        return self._signed('PUT', path, _class_of(kind))
 
     def get(self, path: str) -> Ask:
         """All of its bytes."""
@@ -211,16 +235,34 @@ class S3Front:
         """No object."""
         return self._signed('DELETE', path, {})
 
-    def _signed(self, method: str, path: str,
-                headers: Dict[str, str]) -> Ask:
+    def begin_parts(self, path: str, kind: Size) -> Ask:
+        """A multipart upload, which has the class."""
+        return self._signed('POST', path, _class_of(kind), '?uploads=')
+
+    def part(self, path: str, upload: str, number: int) -> Ask:
+        """A part of it."""
+        return self._signed('PUT', path, {}, '?partNumber=%d&uploadId=%s' % (
+            number, quote(upload, '')))
+
+    def complete_parts(self, path: str, upload: str) -> Ask:
+        """Its end."""
+        return self._signed('POST', path, {}, '?uploadId='
+                            + quote(upload, ''))
+
+    def _signed(self, method: str, path: str, headers: Mapping[str, str],
+                query: str = '') -> Ask:
         from botocore.awsrequest import AWSRequest
-        target = '%s/%s' % (self.place.prefix, quote(path))
+        target = '%s/%s%s' % (self.place.prefix, quote(path), query)
         request: Any = AWSRequest(
             method, self.place.endpoint + target, headers)
         # Without it botocore signs payloads over http, and there is none yet.
         request.context['client_config'] = _Unsigned
         self._signer.add_auth(request)
         return Ask(method, target, dict(request.headers.items()))
+
+
+def _class_of(kind: Size) -> Dict[str, str]:
+    return {} if kind.class_name is None else {_S3_CLASS: kind.class_name}
 
 
 class _Unsigned:

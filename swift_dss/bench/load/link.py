@@ -6,19 +6,23 @@ import contextlib
 import http.client
 import time
 from dataclasses import dataclass
-from typing import Callable, Iterator, List, Optional, Sequence
+from typing import Callable, Iterator, List, Optional, Sequence, Union
 
-from swift_dss.bench.load.content import STEP_BYTES, Body
+from swift_dss.bench.load.content import STEP_BYTES, Body, Part, Text
 from swift_dss.bench.load.fronts import Ask, Place
 from swift_dss.wire import names
 
 #: Bodies that a GET may give; asked when the answer begins, as the server
 #: has chosen the version by then.
 Expected = Callable[[], Sequence[Body]]
+#: Bodies of requests.
+Sent = Union[Body, Part, Text]
 _TIMEOUT_SECONDS = 120.0
 _ERRORS = (OSError, http.client.HTTPException)
 #: Bytes of an error's body that are read so that the connection lives on.
 _ERROR_BYTES = 1 << 20
+#: Of an answer to what a request says, in bytes; an XML document of S3.
+_TEXT_BYTES = 1 << 16
 
 
 @dataclass
@@ -30,6 +34,7 @@ class Answer:
     :param first: when the first line of the answer was there; None: never
     :param bodies: those of the ones expected that the bytes may be
     :param error: the reason of a status of 0
+    :param text: of an answer to a :class:`~.content.Text`
     """
 
     sent: float
@@ -39,6 +44,8 @@ class Answer:
     bytes: int = 0
     tier: str = ''
     error: str = ''
+    etag: str = ''
+    text: str = ''
     bodies: Sequence[Body] = ()
 
 
@@ -63,12 +70,12 @@ class Link:
         """Close it."""
         self._connection.close()
 
-    def send(self, ask: Ask, body: Optional[Body] = None,
+    def send(self, ask: Ask, body: Optional[Sent] = None,
              expected: Optional[Expected] = None) -> Answer:
         """Send a request and read all of its answer; never raises for what
         the server does.
 
-        :param body: of a PUT
+        :param body: of a PUT or POST
         :param expected: bodies that the bytes of a GET are compared with,
             as they come
         """
@@ -77,6 +84,9 @@ class Link:
             self._ask(ask, body)
             response = self._connection.getresponse()
             answer.first = time.monotonic()
+            if isinstance(body, Text) and response.status // 100 == 2:
+                answer.text = response.read(_TEXT_BYTES).decode(
+                    'utf-8', 'replace')
             self._read(response, answer, expected)
         except _ERRORS as err:
             self._connection.close()
@@ -84,6 +94,7 @@ class Link:
                 type(err).__name__, err)
         else:
             answer.status = response.status
+            answer.etag = response.getheader('ETag') or ''
             answer.tier = response.getheader(names.TIER) or ''
             if response.will_close:
                 self._connection.close()
@@ -92,12 +103,12 @@ class Link:
             answer.bytes = body.size
         return answer
 
-    def _ask(self, ask: Ask, body: Optional[Body]) -> None:
+    def _ask(self, ask: Ask, body: Optional[Sent]) -> None:
         connection = self._connection
         connection.putrequest(ask.method, ask.path, skip_accept_encoding=True)
         for name, value in ask.headers.items():
             connection.putheader(name, value)
-        if ask.method == 'PUT':
+        if ask.method in ('PUT', 'POST'):
             connection.putheader('Content-Length',
                                  str(body.size if body else 0))
         # The first bytes go in the packet of the headers.

@@ -23,13 +23,16 @@ MAX_CONTAINERS = 100_000
 MAX_OBJECTS = 10_000_000
 MAX_OPERATIONS = 10 ** 12
 MAX_SECONDS = 31 * 86400
+#: S3's parts of one object; Swift's default is a tenth of it.
+_MAX_SEGMENTS = 10_000
 
 _KEYS = frozenset((
     'name', 'sizes', 'initial_files', 'operation_count', 'run_seconds',
     'crud_profile', 'user_count', 'container_base', 'container_count',
     'container_concurrency', 'policy', 'delete_after'))
 _SIZE_KEYS = frozenset((
-    'name', 'size_min', 'size_max', 'crud_profile', 'class', 'ranges'))
+    'name', 'size_min', 'size_max', 'crud_profile', 'class', 'ranges',
+    'segment_size'))
 
 #: Weights of create, read, update, delete and HEAD; ssbench has no HEAD.
 Weights = Tuple[float, float, float, float, float]
@@ -66,6 +69,7 @@ class Size(NamedTuple):
     :param ranges: ``OFFSET-LENGTH-CLASS``
     :param by_doubling: as many objects in each doubling of the size, as warp's
         random sizes; else all sizes are as likely
+    :param segment_bytes: of objects that are larger; None: each is one PUT
     """
 
     name: str
@@ -76,6 +80,7 @@ class Size(NamedTuple):
     class_name: Optional[str] = None
     ranges: Tuple[str, ...] = ()
     by_doubling: bool = False
+    segment_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -186,15 +191,19 @@ class _Reader:
                 type(class_name) is not int:
             raise self.bad((*at, 'class'), 'is neither a name nor an id')
         own = 'crud_profile' in data
+        largest = self._number((*at, 'size_max'), data, smallest,
+                               MAX_OBJECT_BYTES)
         return Size(
-            name, smallest,
-            self._number((*at, 'size_max'), data, smallest,
-                         MAX_OBJECT_BYTES),
+            name, smallest, largest,
             self._crud((*at, 'crud_profile') if own else ('crud_profile',),
                        data if own else top),
             self._number(('initial_files', name), initial, 0, MAX_OBJECTS,
                          0),
-            None if class_name is None else str(class_name), tuple(ranges))
+            None if class_name is None else str(class_name), tuple(ranges),
+            segment_bytes=self._number(
+                (*at, 'segment_size'), data,
+                max(1, -(-largest // _MAX_SEGMENTS)), MAX_OBJECT_BYTES,
+                None))
 
     def _crud(self, path: Path, data: Dict[str, Any]) -> Weights:
         listed = data.get('crud_profile')

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
+from swift_dss.bench.load import segments
 from swift_dss.bench.load.content import Body, Contents
 from swift_dss.bench.load.link import Answer, Expected, Link
 from swift_dss.bench.load.objects import (
@@ -84,7 +85,7 @@ class Users:
 
         def delete(link: Link, target: Stored) -> None:
             for _ in range(_TRIES):
-                status = link.send(self._front.delete(target.path)).status
+                status = self._delete(link, target).status
                 if status // 100 == 2 or status == 404:
                     return
             failed.append(target)
@@ -144,9 +145,19 @@ class Users:
 
     def _put(self, link: Link, target: Stored) -> Tuple[int, Answer]:
         generation, size = self._objects.begin(target)
-        ask = self._front.put(target.path, target.kind, size)
+        body = self._contents.body(target.path, generation, size)
+        if segments.is_large(target.kind, size):
+            return generation, segments.put(
+                self._front, link, segments.Version(
+                    target.path, target.kind, generation, size), body)
         return generation, link.send(
-            ask, self._contents.body(target.path, generation, size))
+            self._front.put(target.path, target.kind, size), body)
+
+    def _delete(self, link: Link, target: Stored) -> Answer:
+        return segments.delete(self._front, link, target.path, [
+            segments.Version(target.path, target.kind, generation, size)
+            for generation, size in enumerate(target.sizes)
+            if segments.is_large(target.kind, size)])
 
     def _work(self, link: Link, turns: Turns, number: int) -> None:
         link.connect()
@@ -176,7 +187,7 @@ class Users:
             answer = link.send(self._front.head(target.path))
         elif task.operation == DELETE:
             method = 'DELETE'
-            answer = link.send(self._front.delete(target.path))
+            answer = self._delete(link, target)
             self._objects.done(task, answer.status // 100 == 2)
         else:
             generation, answer = self._put(link, target)
@@ -210,8 +221,10 @@ class Users:
             recorder.worked(key, answer.end - start, answer.bytes)
             if task.operation == READ:
                 self._verify(target, answer, floor)
-        elif answer.status == 404 and task.operation in (READ, HEAD) and \
+        elif (answer.status == 404 or kind.segment_bytes is not None) and \
+                task.operation in (READ, HEAD) and \
                 self._objects.is_deleted(target):
+            # Of segments that go, some bytes may have been read.
             recorder.gone()
         else:
             recorder.failed(key, _error(answer))

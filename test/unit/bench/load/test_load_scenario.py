@@ -93,6 +93,9 @@ def test_every_other_field():
     (sized(size_max=None), 'sizes[0].size_max', 'missing'),
     (sized(crud_profile=[1, -1, 0, 0]), 'sizes[0].crud_profile', 'weights'),
     (sized(ranges='0-1-a'), 'sizes[0].ranges', 'OFFSET-LENGTH-CLASS'),
+    (sized(segment_size='5m'), 'sizes[0].segment_size', 'whole number'),
+    (sized(size_max=10 ** 9, segment_size=99_999), 'sizes[0].segment_size',
+     '99999 is not in 100000 to'),
     (sized(**{'class': ['a']}), 'sizes[0].class', 'name nor an id'),
     ('[]', '', 'object of JSON'), ('{"name": 1,}', '', 'no JSON'),
     ('[' * 200_000, '', 'no JSON')])
