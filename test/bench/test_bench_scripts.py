@@ -48,6 +48,17 @@ def _wear(tmp_path: pathlib.Path) -> None:
                      done.stdout)
 
 
+def _tuning(tmp_path: pathlib.Path) -> None:
+    done = _run('tuning.py', [
+        '--configured', 'class', 'gen:zipf,requests=9000,objects=900',
+        'gen:zipf,requests=9000,objects=900,alpha=0.6,sigma=1.5'])
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r'(?m)^(tuned-)?class\S* +\d+[.]\d+ +\d+[.]\d+$',
+                          done.stdout)) == 6
+    assert re.search(r'(?m)^- configured +[-+]\d', done.stdout)
+    assert 'us an access' in done.stdout
+
+
 def _short_folder() -> Any:
     """Not under tmp_path: a worker's is too long for a socket's name."""
     return tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm')
@@ -229,6 +240,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'shards.py': _shards,
     'single_uploads.py': _single_uploads,
     'three_enforcers.py': _three_enforcers,
+    'tuning.py': _tuning,
     'wear.py': _wear,
 }
 

@@ -16,8 +16,8 @@ import time
 
 import numpy as np
 
-from swift_dss.core.classes import ClassTable
-from swift_dss.replay import latency, plan, runs, setup, simulator
+from swift_dss.replay import (
+    classing, latency, plan, runs, setup, simulator)
 from swift_dss.replay.traces import generators, model, readers
 from swift_dss.strategy.tuning.choices import TUNED, configured
 from swift_dss.strategy.tuning.shadows import Penalty
@@ -53,13 +53,17 @@ def by_phase(hits, lengths):
     return points
 
 
-def cost_of_tuner(ready, room, own):
-    """(microseconds an access, MiB) of a tuner alone."""
+def cost_of_tuner(ready, room, own, table):
+    """(microseconds an access, MiB, share of the objects) of a tuner alone.
+
+    The MiB are those that the process grew by: memory that the trace took
+    before and gave back does not count.
+    """
     penalty = Penalty({}, 30000.0, 1e8)
     rows = list(zip(ready.keys.tolist(), ready.sizes.tolist(),
                     ready.class_ids.tolist()))
     before = resident()
-    tuner = Tuner(configured(own), room, ClassTable(), penalty)
+    tuner = Tuner(configured(own), room, table, penalty)
     began = time.process_time()
     for row in rows:
         tuner.hear(*row, 0.0)
@@ -82,8 +86,9 @@ def main():
     args = parser.parse_args()
     trace, lengths = end_to_end(args.traces)
     ready = plan.plan(trace)
+    table = classing.table_for(trace, None)
     room, = runs.cache_sizes(args.cache, ready.footprint_bytes)
-    cost = cost_of_tuner(ready, room, args.configured)
+    cost = cost_of_tuner(ready, room, args.configured, table)
     kind = configured(args.configured).kind
     static = list(dict.fromkeys([args.configured] + [
         '-'.join(filter(None, (kind, order))) for order in TUNED]))
@@ -96,7 +101,7 @@ def main():
     setup.TunedCache = kept
     for name in static + [setup.TUNED + args.configured]:
         outcome = simulator.replay(ready, setup.Setup(
-            name, room, ClassTable(), latency.S3))
+            name, room, table, latency.S3))
         points[name] = by_phase(outcome.hits, lengths)
         print('%-16s %s' % (name, ' '.join(
             '%7.2f' % point for point in points[name])), flush=True)
