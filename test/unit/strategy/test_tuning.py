@@ -162,6 +162,19 @@ def test_a_tuner_leaves_lru_in_a_loop_and_says_what_it_gains():
         pytest.approx(changes[0].gain)
 
 
+def test_shadows_that_begin_again_are_judged_from_there(monkeypatch):
+    monkeypatch.setattr(shadows, 'MOST', 300)
+    monkeypatch.setattr(shadows, 'MOST_PYTHON', 300)
+    tuner = Tuner(configured('lru'), 10 ** 6, TABLE, EVEN)
+    judged_before = 0
+    for key in range(20000):
+        judged_before = judged_before or tuner.chooser.batches
+        tuner.hear(key, 1000, 0, 0.0)
+        if tuner.shadows.generation:
+            break
+    assert judged_before and not tuner.chooser.batches
+
+
 def test_an_earlier_choice_goes_on_and_an_unknown_one_does_not():
     assert Tuner(configured('lru'), 9, TABLE, EVEN,
                  strategy='gdsf').current.strategy == 'gdsf'
