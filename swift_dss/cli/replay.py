@@ -17,7 +17,7 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.replay import classing, latency, plan, prices, results, runs
 from swift_dss.replay.advice import confidence, goals, recommend, telling
 from swift_dss.replay.setup import Progress as Heard
-from swift_dss.replay.setup import TUNED, Setup
+from swift_dss.replay.setup import COSTS, TUNED, Setup
 from swift_dss.replay.traces import (
     generators, model, readers, sampling, streaming)
 from swift_dss.strategy.eviction.objects import doorkeeper, orders
@@ -59,6 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='of classes, by name or id: user2=20%%,9=0.05')
     parser.add_argument('--weights', default='', metavar='CLASS=W,...',
                         help='of classes, by name or id (1 each)')
+    parser.add_argument('--cost', default=COSTS[0], choices=COSTS,
+                        help='of a miss, which GDSF weighs (latency)')
     parser.add_argument('--unit', metavar='BYTES',
                         help='units of a cache; 0: whole objects '
                         '(blocks of a volume, parts of objects that are '
@@ -146,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
         if args.hdd else 0,
         upload_seconds=args.upload_seconds,
         metadata_entries=args.metadata, weights=weights, seed=args.seed,
-        prices=pricelist,
+        prices=pricelist, cost=args.cost,
         think_seconds=None if args.loop == 'open' else args.think or 0.0,
         link_bytes_per_second=classing.size_of(
             '--link', args.link) if args.link else 0,
@@ -160,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
         for size, strategy, admit, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
             strategies, admits, _beside_none(prefetchers))]
-    report = _head(ready, trace, pricelist)
+    report = _head(ready, trace, first)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
             ready, setups, args.jobs, _shown(progress, len(setups)))]
@@ -238,7 +240,7 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
             ready, first, budget, goal, args.jobs,
             lambda done, phase: progress.show(done, None, phase),
             prefetchers)
-    report = _head(ready, trace, first.prices)
+    report = _head(ready, trace, first)
     sure = confidence.certainty(outcome, args.seed)
     report['recommendation'] = telling.report(outcome, sure)
     report['runs'] = telling.rows(outcome, table)
@@ -262,12 +264,13 @@ def _measure(args: argparse.Namespace, strategies: List[str],
 
 
 def _head(ready: plan.Plan, trace: model.Trace,
-          pricelist: Optional[prices.Prices]) -> Dict[str, Any]:
-    sample = ready.sample
+          first: Setup) -> Dict[str, Any]:
+    sample, pricelist = ready.sample, first.prices
     return {'sample': None if sample is None else {
                 'share': sample.share, 'requests': ready.requests},
             'prices': None if pricelist is None else
             dataclasses.asdict(pricelist),
+            'cost': first.cost,
             'trace': trace.name,
             'requests': sample.requests if sample else len(trace),
             'accesses': ready.accesses, 'timed': trace.timed,
@@ -369,6 +372,9 @@ def _check_numbers(args: argparse.Namespace) -> None:
     if args.sample and (args.link or args.loop == 'closed'):
         raise BadConfig('--sample: what a sample leaves out is waited for, '
                         'too: leave out --loop and --link')
+    if args.recommend and args.cost != COSTS[0]:
+        raise BadConfig('--cost: no daemon weighs prices, so --recommend '
+                        'cannot advise it: leave out one of the two')
     for option, seconds in (('--upload-seconds', args.upload_seconds),
                             ('--think', args.think or 0.0)):
         if not 0 <= seconds < math.inf:

@@ -27,7 +27,7 @@ def cache(setup: Setup) -> Optional[fast.Cache]:
         return None
     return compiled.make(
         setup.strategy, setup.cache_bytes, setup.table, setup.weights,
-        setup.penalty_us, setup.cloud.bytes_per_second)
+        setup.penalty_us, setup.penalty_bytes_per_second)
 
 
 def play(plan: Plan, setup: Setup, progress: Optional[Progress] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Callable, Dict, Optional
@@ -20,6 +21,11 @@ from swift_dss.strategy.tuning.shadows import Penalty
 TUNED = 'tuned-'
 #: Accesses between two calls for progress.
 PROGRESS_EVERY = 65536
+
+#: Costs of a miss that GDSF may weigh.
+COSTS = LATENCY, DOLLARS = 'latency', 'dollars'
+#: Of a dollar: a byte's price and a microsecond are then of like size.
+_PRICE_UNITS = 1e12
 
 
 @lru_cache(maxsize=64)
@@ -47,6 +53,7 @@ class Setup:
     :param prices: of room; those of requests and bytes are the cloud's
     :param weights: of classes: for weighted order, and for the cost of GDSF
     :param admit: of missed objects, see ``doorkeeper.parse``
+    :param cost: of a miss for GDSF, one of COSTS
     :param cut: the figures of the stretches of the run are kept, too
     """
 
@@ -70,6 +77,7 @@ class Setup:
     link_bytes_per_second: float = 0.0
     cut: bool = False
     admit: str = doorkeeper.ALL
+    cost: str = LATENCY
 
     @property
     def name(self) -> str:
@@ -79,20 +87,32 @@ class Setup:
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency
-        in microseconds.
+        in microseconds, or times the price.
         """
         return self.weights.get(class_id, 1.0) * (
-            self.penalty_us + size / self.cloud.bytes_per_second * 1e6)
+            self.penalty_us + size / self.penalty_bytes_per_second * 1e6)
 
     @property
     def penalty_us(self) -> float:
-        """The median time to a first byte from the cloud."""
+        """The median time to a first byte from the cloud; or the price of a
+        GET, in millionths of a millionth of a dollar, at least 1."""
+        if self.cost == DOLLARS:
+            return max(1.0, self.cloud.get_dollars * _PRICE_UNITS)
         return _middle(self.cloud.get) * 1000.0
 
     @property
     def tunes(self) -> bool:
         """Whether a tuner chooses the order."""
         return self.strategy.startswith(TUNED)
+
+    @property
+    def penalty_bytes_per_second(self) -> float:
+        """The rate at which bytes make a miss dearer; infinite for free
+        ones."""
+        if self.cost != DOLLARS:
+            return self.cloud.bytes_per_second
+        price = self.cloud.out_dollars * _PRICE_UNITS
+        return 1e6 / price if price else math.inf
 
     def make_cache(self) -> ObjectCache:
         """An empty cache."""
@@ -101,7 +121,7 @@ class Setup:
                 configured(self.strategy[len(TUNED):]), self.cache_bytes,
                 self.table, Penalty(
                     self.weights, self.penalty_us,
-                    self.cloud.bytes_per_second))
+                    self.penalty_bytes_per_second))
         uses_cost = 'gdsf' in self.strategy or any(
             spec.inner == 'gdsf' for spec in self.table.specs.values())
         cache = orders.make(

@@ -59,6 +59,13 @@ def _tuning(tmp_path: pathlib.Path) -> None:
     assert 'us an access' in done.stdout
 
 
+def _dollars(tmp_path: pathlib.Path) -> None:
+    done = _run('dollars.py', ['gen:cacs,requests=3000,objects=300'])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r'(?m)^our best: within 1 % of the cheapest in [0-3] '
+                     'of 3 cells, ', done.stdout)
+
+
 def _short_folder() -> Any:
     """Not under tmp_path: a worker's is too long for a socket's name."""
     return tempfile.TemporaryDirectory(prefix='dss-', dir='/dev/shm')
@@ -226,6 +233,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
+    'dollars.py': _dollars,
     'fs_throughput.py': _fs_throughput,
     'index_at_scale.py': _index_at_scale,
     'instructions.py': _instructions,

@@ -42,9 +42,9 @@ def main(argv: Sequence[str]) -> int:
                         help='the first N requests of each (250000)')
     parser.add_argument('--jobs', type=int, default=1)
     args = parser.parse_args(argv)
-    lines: List[List[str]] = []
     changes: Dict[Tuple[str, str], Dict[str, List[Change]]] = {}
     for name in args.traces:
+        lines: List[List[str]] = []
         for share, order, base, after in _cells(
                 plan.plan(_trace(name, args.limit)), args.jobs):
             short = name.rpartition('/')[2]
@@ -56,8 +56,8 @@ def main(argv: Sequence[str]) -> int:
             for admit, change in zip(ADMITS, after):
                 changes.setdefault((order, admit), {}).setdefault(
                     short, []).append(change)
-    print(figures.table(('trace', 'cache', 'order', 'hits', 'written')
-                        + ADMITS, lines))
+        print(figures.table(('trace', 'cache', 'order', 'hits', 'written')
+                            + ADMITS, lines), flush=True)
     print(figures.table(('order', 'admit', 'cells', 'of', 'traces', 'of'), [
         [order, admit, *_passed(by_trace)]
         for (order, admit), by_trace in changes.items()]))

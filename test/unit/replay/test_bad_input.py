@@ -34,6 +34,7 @@ HUGE = '9' * 20
     (['--classes', 'rules:/nowhere'], '--classes: /nowhere: No such file'),
     (['--table', '/nowhere'], '--table: /nowhere: No such file'),
     (['--floors', '9=nan'], "--floors: '9=nan' is not CLASS=SHARE"),
+    (['--recommend', '--cost', 'dollars'], '--cost: no daemon weighs'),
     (['--admit', 'all,second:0'], "--admit: 'second:0' is not all"),
     (['--weights', '9=-1'], "--weights: '9=-1' is not CLASS=W"),
     (['--cloud', '/nowhere'], '--cloud: /nowhere is none of'),
