@@ -13,7 +13,8 @@ import time
 from dataclasses import dataclass
 from multiprocessing import connection
 from typing import (
-    Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional)
+    Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional,
+    Sequence)
 
 from swift_dss.bench.load.content import Contents
 from swift_dss.bench.load.fronts import Ask
@@ -71,16 +72,22 @@ class Outcome:
     interrupted: bool
 
 
-def run(plan: Plan, show: Show) -> Outcome:
+def run(plan: Plan, show: Show, machines: Sequence[Any] = ()) -> Outcome:
     """Do all of it; blocks until the end.
 
     An interrupt ends the measurement early; its numbers stay.
+
+    :param machines: :class:`~.machines.Machine` for each process that is not
+        here
 
     :raises LoadFailed: containers or first objects cannot be written, or a
         process died
     """
     _each_container(plan, plan.front.make, plan.front.made, must=True)
-    workers = [_Worker(plan, number) for number in range(plan.processes)]
+    here = plan.processes - len(machines)
+    workers: List[Worker] = [_Local(plan, number) for number in range(here)]
+    workers += [machine.worker(plan, number)
+                for number, machine in enumerate(machines, here)]
     try:
         for worker in workers:
             worker.hear('ready')
@@ -103,7 +110,7 @@ def run(plan: Plan, show: Show) -> Outcome:
         sum(end['cpu_seconds'] for end in ends), left, interrupted)
 
 
-def _watch(workers: List[_Worker], start: float, show: Show) -> bool:
+def _watch(workers: List[Worker], start: float, show: Show) -> bool:
     """Show numbers until all are done; was there an interrupt?"""
     with _interrupts() as interrupted:
         while True:
@@ -142,18 +149,21 @@ def _interrupts() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-class _Worker:
-    """The parent's side of one process."""
+def pipes() -> Any:
+    """Two ends, each of which hears what the other one says."""
+    return _FORK.Pipe()
 
-    def __init__(self, plan: Plan, number: int) -> None:
-        #: Readable when it has said something.
-        self.pipe, theirs = _FORK.Pipe()
-        self._stop = _FORK.Event()
-        self._process = _FORK.Process(
-            target=_child, args=(plan, number, theirs, self._stop),
-            daemon=True)
-        self._process.start()
-        theirs.close()
+
+class Worker:
+    """The parent's side of one process.
+
+    :param pipe: readable when it has said something
+    :param name: of its machine, for errors
+    """
+
+    def __init__(self, pipe: Any, name: str) -> None:
+        self.pipe = pipe
+        self._name = name
         self.last: Dict[str, Any] = {}
         self.is_done = False
 
@@ -162,7 +172,7 @@ class _Worker:
         try:
             self.pipe.send(message)
         except OSError as err:
-            raise LoadFailed('a process of users died') from err
+            raise self.died() from err
 
     def hear(self, name: str) -> Any:
         """Wait for a word.
@@ -173,11 +183,16 @@ class _Worker:
             try:
                 said, value = self.pipe.recv()
             except (EOFError, OSError) as err:
-                raise LoadFailed('a process of users died') from err
+                raise self.died() from err
             if said == 'failed':
                 raise LoadFailed(value)
             if said == name:
                 return value
+
+    def died(self) -> LoadFailed:
+        """Its process is not there any more."""
+        return LoadFailed('a process of users died%s' % (
+            self._name and ': ' + self._name))
 
     def look(self) -> bool:
         """Take the numbers that it has sent; are there new ones?"""
@@ -187,6 +202,28 @@ class _Worker:
             self.is_done = self.last['is_done']
             is_new = True
         return is_new
+
+    def stop(self) -> None:
+        """Begin no more requests."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """See that the process is not there any more."""
+        raise NotImplementedError
+
+
+class _Local(Worker):
+    """A process of this machine."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        mine, theirs = pipes()
+        super().__init__(mine, '')
+        self._stop = _FORK.Event()
+        self._process = _FORK.Process(
+            target=_child, args=(plan, number, theirs, self._stop),
+            daemon=True)
+        self._process.start()
+        theirs.close()
 
     def stop(self) -> None:
         """Begin no more requests."""
@@ -206,7 +243,7 @@ def _child(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with _lines(plan, number) as lines:
-            _live(plan, number, pipe, stop, lines)
+            live(plan, number, pipe, stop, lines)
     except LoadFailed as err:
         pipe.send(('failed', str(err)))
     except (EOFError, BrokenPipeError):
@@ -223,8 +260,15 @@ def _lines(plan: Plan, number: int) -> Iterator[Optional[Lines]]:
         yield Lines(out, 'dss%d' % number, plan.front.place.endpoint)
 
 
-def _live(plan: Plan, number: int, pipe: Any, stop: Any,
-          lines: Optional[Lines]) -> None:
+def live(plan: Plan, number: int, pipe: Any, stop: Any,
+         lines: Optional[Lines]) -> None:
+    """Users of one process, from the first objects to the clean-up.
+
+    :param pipe: has ``send`` and ``recv``, of the parent
+    :param stop: has ``is_set``: no more requests begin
+    :raises LoadFailed: the first objects cannot be written
+    :raises EOFError: the parent has gone
+    """
     each, more = divmod(plan.scenario.users, plan.processes)
     users = Users(
         plan.front,

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional
 
 from swift_dss.bench.cluster.client import authenticate
 from swift_dss.bench import figures, plots
-from swift_dss.bench.load import drive, plot, report, warpcsv
+from swift_dss.bench.load import drive, machines, plot, report, warpcsv
 from swift_dss.bench.load.fronts import S3Front, SwiftFront
 from swift_dss.bench.load.forms.reading import parse
 from swift_dss.bench.load.scenario import (
@@ -42,6 +42,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--stage', metavar='NAME', help='of a workload of '
                         'COSBench with several to measure')
     _add_access(parser)
+    _add_load(parser)
+    out = parser.add_argument_group('results')
+    out.add_argument('--json', metavar='FILE', help='all figures; - is '
+                     'stdout')
+    out.add_argument('--csv', metavar='FILE', help='each request, in the '
+                     "columns of warp's csv.zst")
+    out.add_argument('--plot', metavar='FILE', help='the tails of the '
+                     'latencies, as PNG or SVG, those of --compare too '
+                     '(extra bench)')
+    out.add_argument('--compare', metavar='FILE', help='the --json of '
+                     'another run, to show beside this one')
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
     load = parser.add_argument_group('load')
     load.add_argument('-u', '--user-count', metavar='N', type=_count(
         MAX_USERS), help='users at once (default: the scenario says)')
@@ -57,22 +71,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
                       'begin N operations a second, whether the server keeps '
                       'up or not; latency counts from the intended time')
     load.add_argument('--processes', metavar='N', type=_count(512),
-                      help='processes of users (default: one a processor)')
+                      help='processes of users here (default: one a '
+                      'processor; with --at none)')
+    load.add_argument('--at', metavar='SPEC', action='append', default=[],
+                      help='users on another machine, by execnet: '
+                      '2*ssh=HOST//python=/opt/swift/bin/python are two '
+                      'processes there; may be repeated')
     load.add_argument('--seed', metavar='TEXT', default='1',
                       help='of choices and contents (default: 1)')
     load.add_argument('-k', '--keep', action='store_true',
                       help='leave objects and containers there')
-    out = parser.add_argument_group('results')
-    out.add_argument('--json', metavar='FILE', help='all figures; - is '
-                     'stdout')
-    out.add_argument('--csv', metavar='FILE', help='each request, in the '
-                     "columns of warp's csv.zst")
-    out.add_argument('--plot', metavar='FILE', help='the tails of the '
-                     'latencies, as PNG or SVG, those of --compare too '
-                     '(extra bench)')
-    out.add_argument('--compare', metavar='FILE', help='the --json of '
-                     'another run, to show beside this one')
-
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
     access = parser.add_argument_group(
@@ -113,8 +121,9 @@ def run(args: argparse.Namespace) -> int:
     for field in scenario.ignored:
         print('swift-dss load: %s: %s means nothing here'
               % (args.scenario, field), file=sys.stderr)
-    processes = min(scenario.users, args.processes or os.cpu_count() or 1)
     front = _front(args, scenario)
+    others = _others(args, scenario)
+    processes = len(others) + _processes_here(args, scenario, len(others))
     folder = tempfile.mkdtemp(prefix='dss-load-') if args.csv else ''
     live = Live(sys.stderr)
     try:
@@ -123,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         outcome = drive.run(drive.Plan(
             scenario, front, Pace(args.rate, scenario.operations,
                                   scenario.seconds),
-            processes, args.seed, args.keep, parts), live.show)
+            processes, args.seed, args.keep, parts), live.show, others)
         if args.csv:
             with open(args.csv, 'w', encoding='utf-8') as out:
                 warpcsv.join(parts, out)
@@ -131,9 +140,32 @@ def run(args: argparse.Namespace) -> int:
         live.close()
         if folder:
             shutil.rmtree(folder)
-    made = report.report(outcome, _setup(args, scenario, processes, front))
+    made = report.report(outcome, dict(
+        _setup(args, scenario, processes, front), machines={
+            other.spec: {'clock_error_ms': 1000 * other.error_seconds}
+            for other in others}))
     _tell(args, made, before)
     return _WRONG if made['wrong'] else 0
+
+
+def _others(args: argparse.Namespace,
+            scenario: Scenario) -> List[machines.Machine]:
+    if not args.at:
+        return []
+    if args.csv:
+        raise BadClassInput('--csv', 'cannot have the requests of other '
+                            'machines (--at)')
+    specs = machines.listed(args.at)
+    if len(specs) > scenario.users:
+        raise BadClassInput('--at', '%d processes for %d users' % (
+            len(specs), scenario.users))
+    return machines.connect(specs)
+
+
+def _processes_here(args: argparse.Namespace, scenario: Scenario,
+                    others: int) -> int:
+    wanted = args.processes or (0 if others else os.cpu_count() or 1)
+    return min(scenario.users - others, wanted)
 
 
 def _check_histograms() -> None:

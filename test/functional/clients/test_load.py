@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
 import uuid
 
 import pytest
+from support import wait_until
 
 from swift_dss.cli import main
 
@@ -100,3 +107,72 @@ def test_segments_are_cleaned_up(cluster, swift, tmp_path):
     report = json.loads(out.read_text())
     assert (report['failures'], report['wrong'], report['left']) == (0, 0, 0)
     assert not swift.get_account(prefix=base)[1]
+
+
+def _asked(cluster, tmp_path, *words, **fields):
+    (tmp_path / 's').write_text(json.dumps(dict({
+        'name': 'spread', 'sizes': [{
+            'name': 'a', 'size_min': 1000, 'size_max': 9000}],
+        'crud_profile': [1, 4, 1, 1], 'initial_files': {'a': 9},
+        'operation_count': 90, 'user_count': 6, 'container_count': 1,
+        'container_base': 'load-' + uuid.uuid4().hex[:12]}, **fields)))
+    return [
+        'load', str(tmp_path / 's'), '--auth', cluster.conf.auth_url,
+        '--user', 'test:tester', '--key', 'testing', *words]
+
+
+HERE = 'popen//python=' + sys.executable
+
+
+def test_processes_of_other_machines_share_one_load(cluster, tmp_path):
+    pytest.importorskip('execnet')
+    out = tmp_path / 'out.json'
+    assert main.main(_asked(
+        cluster, tmp_path, '--at', '2*' + HERE, '--processes', '1',
+        '--rate', '60', '--json', str(out))) == 0
+    report = json.loads(out.read_text())
+    assert (report['failures'], report['wrong'], report['left']) == (0, 0, 0)
+    assert report['operations'] == 90 and report['setup']['processes'] == 3
+    # Turns are told in the time of each.
+    assert abs(report['open_loop']['error']) < 0.5
+    error, = report['setup']['machines'].values()
+    assert 0 <= error['clock_error_ms'] < 1000
+
+
+def test_a_machine_that_is_lost_ends_the_load_with_its_name(
+        cluster, tmp_path, capsys):
+    pytest.importorskip('execnet')
+    words = _asked(cluster, tmp_path, '--at', HERE, run_seconds=60,
+                   operation_count=None)
+
+    def lose():
+        # The one that works has read and written for a while.
+        wait_until(lambda: pids() and not time.sleep(4.0), 30)
+        for pid in pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def pids():
+        with open('/proc/self/task/%d/children' % os.getpid()) as source:
+            children = source.read().split()
+        return [int(pid) for pid in children if b'sys.stdin' in pathlib.Path(
+            '/proc', pid, 'cmdline').read_bytes()]
+
+    thief = threading.Thread(target=lose)
+    thief.start()
+    code = main.main(words)
+    thief.join()
+    assert code == 70
+    said = capsys.readouterr().err
+    assert 'users died: ' + HERE in said, said
+
+
+@pytest.mark.parametrize('spec, words', [
+    ('0*popen', "'0' is not in 1 to 512"), ('x*popen', "'x' is not in 1"),
+    ('popen//popen', 'duplicate'), ('7*popen', '7 processes for 6 users'),
+    ('popen//python=/nowhere/python', 'no swift-dss there')])
+def test_a_machine_that_cannot_be_had_is_named(
+        cluster, tmp_path, capsys, spec, words):
+    pytest.importorskip('execnet')
+    assert main.main(_asked(cluster, tmp_path, '--at', spec)) in (2, 65, 78)
+    said = capsys.readouterr().err
+    assert '--at' in said and words in said, said
