@@ -29,6 +29,8 @@ from swift_dss.bench.load.warpcsv import Lines
 _FORK = multiprocessing.get_context('fork')
 #: Between two looks at the numbers.
 _TICK_SECONDS = 1.0
+#: Without a word from a process, which says numbers with each tick.
+_SILENCE_SECONDS = 30.0
 #: From the word to the start, so that all processes have heard it.
 _LEAD_SECONDS = 0.1
 _TRIES = 3
@@ -93,7 +95,7 @@ def run(plan: Plan, show: Show, machines: Sequence[Any] = ()) -> Outcome:
             worker.hear('ready')
         start = time.monotonic() + _LEAD_SECONDS
         for worker in workers:
-            worker.tell(start)
+            worker.begin(start)
         interrupted = _watch(workers, start, show)
         ends = [worker.last for worker in workers]
         for worker in workers:
@@ -120,6 +122,8 @@ def _watch(workers: List[Worker], start: float, show: Show) -> bool:
                 for worker in workers:
                     worker.stop()
             news = [worker.look() for worker in workers]
+            for worker in workers:
+                worker.refuse_silence(_SILENCE_SECONDS)
             if any(news):
                 show(time.monotonic() - start, merged(
                     [worker.last['counts'] for worker in workers
@@ -166,6 +170,7 @@ class Worker:
         self._name = name
         self.last: Dict[str, Any] = {}
         self.is_done = False
+        self._heard_at = time.monotonic()
 
     def tell(self, message: Any) -> None:
         """Give it the next word."""
@@ -173,6 +178,11 @@ class Worker:
             self.pipe.send(message)
         except OSError as err:
             raise self.died() from err
+
+    def begin(self, start: float) -> None:
+        """Let its users work from ``start`` on."""
+        self._heard_at = start
+        self.tell(start)
 
     def hear(self, name: str) -> Any:
         """Wait for a word.
@@ -189,6 +199,14 @@ class Worker:
             if said == name:
                 return value
 
+    def refuse_silence(self, seconds: float) -> None:
+        """:raises LoadFailed: it has said nothing for so long"""
+        if not self.is_done and \
+                time.monotonic() - self._heard_at > seconds:
+            raise LoadFailed('a process of users has said nothing for %.0f '
+                             'seconds%s' % (seconds, self._name and
+                                            ': ' + self._name))
+
     def died(self) -> LoadFailed:
         """Its process is not there any more."""
         return LoadFailed('a process of users died%s' % (
@@ -199,6 +217,7 @@ class Worker:
         is_new = False
         while not self.is_done and self.pipe.poll():
             self.last = self.hear('counts')
+            self._heard_at = time.monotonic()
             self.is_done = self.last['is_done']
             is_new = True
         return is_new

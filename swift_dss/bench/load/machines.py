@@ -14,7 +14,7 @@ import pickle
 import queue
 import threading
 import time
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from swift_dss.bench.load import drive
 from swift_dss.bench.load.records import Counts
@@ -22,6 +22,10 @@ from swift_dss.bench.load.users import LoadFailed
 from swift_dss.core.errors import BadClassInput, BadConfig
 
 _ROUNDS = 8
+#: A machine that is off is told from one that is slow, and nobody is there to
+#: type a password.
+_SSH = ('-o BatchMode=yes -o ServerAliveInterval=10 '
+        '-o ServerAliveCountMax=3 ')
 _SOURCE = ('from swift_dss.bench.load.machines import serve\n'
            'serve(channel)\n')
 _END = None
@@ -32,13 +36,20 @@ class Machine:
 
     :param spec: of execnet: ``ssh=HOST//python=/opt/swift/bin/python``
     :raises BadConfig: it cannot be started, or has another version
+    :ivar offset: seconds that its clock is ahead
+    :ivar error_seconds: how wrong that may be
+    :ivar drift_seconds: that it was ahead more in the end
     """
+
+    drift_seconds = 0.0
 
     def __init__(self, spec: str) -> None:
         import execnet
         self.spec = spec
         try:
-            self._gateway = execnet.makegateway(spec)
+            self._gateway = execnet.makegateway(
+                spec.replace('ssh=', 'ssh=' + _SSH, 1)
+                if execnet.XSpec(spec).ssh else spec)
             self._channel = self._gateway.remote_exec(_SOURCE)
             version = self._channel.receive()
         except (OSError, EOFError, execnet.gateway_base.RemoteError,
@@ -49,19 +60,12 @@ class Machine:
             self.close()
             raise BadConfig('--at %s: has swift-dss %s, and this is %s' % (
                 spec, version, _version()))
-        self.offset, self.error_seconds = self._compare_clocks()
+        self.offset, self.error_seconds = _compared(self._ask_clock)
 
-    def _compare_clocks(self) -> Tuple[float, float]:
-        """Seconds that its clock is ahead, and how wrong that may be."""
-        best = (0.0, float('inf'))
-        for _ in range(_ROUNDS):
-            sent = time.monotonic()
-            self._channel.send('clock')
-            theirs = self._channel.receive()
-            error = (time.monotonic() - sent) / 2
-            if error < best[1]:
-                best = (theirs - sent - error, error)
-        return best
+    def _ask_clock(self) -> float:
+        self._channel.send('clock')
+        theirs: float = self._channel.receive()
+        return theirs
 
     def worker(self, plan: drive.Plan, number: int) -> drive.Worker:
         """Start users there."""
@@ -104,8 +108,33 @@ class _Remote(drive.Worker):
 
     def end(self) -> None:
         """See that there is no process there any more."""
+        if self.is_done:
+            with contextlib.suppress(LoadFailed):
+                self._machine.drift_seconds = _compared(
+                    self._ask_clock)[0] - self._machine.offset
         self.pipe.close()
         self._machine.close()
+
+
+    def _ask_clock(self) -> float:
+        self.tell('clock')
+        theirs: float = self.hear('clock')
+        return theirs
+
+
+def _compared(ask: Callable[[], float]) -> Tuple[float, float]:
+    """Seconds that a clock is ahead, and how wrong that may be.
+
+    :param ask: its time
+    """
+    best = (0.0, float('inf'))
+    for _ in range(_ROUNDS):
+        sent = time.monotonic()
+        theirs = ask()
+        error = (time.monotonic() - sent) / 2
+        if error < best[1]:
+            best = (theirs - sent - error, error)
+    return best
 
 
 def listed(specs: Sequence[str]) -> List[str]:
@@ -125,10 +154,14 @@ def listed(specs: Sequence[str]) -> List[str]:
             raise BadClassInput('--at', '%r: %r is not in 1 to 512' % (
                 spec[:80], count[:20]))
         try:
-            execnet.XSpec(rest if star else spec)
+            parsed = execnet.XSpec(rest if star else spec)
         except (AttributeError, ValueError) as err:
             raise BadClassInput('--at', '%r: %s' % (
                 spec[:80], err)) from err
+        if parsed.via or not (parsed.ssh or parsed.popen):
+            # A socket of execnet runs the code of anyone who reaches it.
+            raise BadClassInput('--at', '%r is neither ssh=HOST nor popen'
+                                % spec[:80])
         each += [rest] * int(count) if star else [spec]
     return each
 
@@ -161,6 +194,8 @@ def serve(channel: Any) -> None:
     pipe = _Pipe(channel, offset)
     try:
         drive.live(plan, number, pipe, pipe.stopped, None)
+        while pipe.recv() == 'clock':
+            pipe.send(('clock', time.monotonic()))
     except LoadFailed as err:
         pipe.send(('failed', str(err)))
     except EOFError:

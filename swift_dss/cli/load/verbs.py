@@ -142,7 +142,8 @@ def run(args: argparse.Namespace) -> int:
             shutil.rmtree(folder)
     made = report.report(outcome, dict(
         _setup(args, scenario, processes, front), machines={
-            other.spec: {'clock_error_ms': 1000 * other.error_seconds}
+            other.spec: {'clock_error_ms': 1000 * other.error_seconds,
+                         'clock_drift_ms': 1000 * other.drift_seconds}
             for other in others}))
     _tell(args, made, before)
     return _WRONG if made['wrong'] else 0

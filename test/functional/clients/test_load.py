@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import uuid
 import pytest
 from support import wait_until
 
+from swift_dss.bench.load import drive
 from swift_dss.cli import main
 
 pytest.importorskip('hdrh')
@@ -126,17 +128,37 @@ HERE = 'popen//python=' + sys.executable
 
 def test_processes_of_other_machines_share_one_load(cluster, tmp_path):
     pytest.importorskip('execnet')
+    # The clock of one is 1,000 seconds ahead.
+    (tmp_path / 'sitecustomize.py').write_text(
+        'import time\nreal = time.monotonic\n'
+        'time.monotonic = lambda: real() + 1000.0\n')
+    ahead = '%s//env:PYTHONPATH=%s' % (HERE, tmp_path)
     out = tmp_path / 'out.json'
     assert main.main(_asked(
-        cluster, tmp_path, '--at', '2*' + HERE, '--processes', '1',
+        cluster, tmp_path, '--at', HERE, '--at', ahead, '--processes', '1',
         '--rate', '60', '--json', str(out))) == 0
     report = json.loads(out.read_text())
     assert (report['failures'], report['wrong'], report['left']) == (0, 0, 0)
     assert report['operations'] == 90 and report['setup']['processes'] == 3
-    # Turns are told in the time of each.
-    assert abs(report['open_loop']['error']) < 0.5
-    error, = report['setup']['machines'].values()
-    assert 0 <= error['clock_error_ms'] < 1000
+    # Turns are told in the time of each, and times in that of this machine.
+    assert report['seconds'] < 200
+    assert report['open_loop']['sent_per_second'] > 1
+    assert 0 <= report['open_loop']['late_ms'] < 200_000
+    assert set(report['setup']['machines']) == {HERE, ahead}
+    for clock in report['setup']['machines'].values():
+        assert 0 <= clock['clock_error_ms'] < 500
+        assert abs(clock['clock_drift_ms']) < 1000
+
+
+def test_a_machine_that_says_nothing_ends_the_load(
+        cluster, tmp_path, capsys, monkeypatch):
+    pytest.importorskip('execnet')
+    monkeypatch.setattr(drive, '_SILENCE_SECONDS', 4.0)
+    words = _asked(cluster, tmp_path, '--at', HERE, run_seconds=60,
+                   operation_count=None)
+    with _when_it_works(signal.SIGSTOP):
+        assert main.main(words) == 70
+    assert 'said nothing for 4 seconds: ' + HERE in capsys.readouterr().err
 
 
 def test_a_machine_that_is_lost_ends_the_load_with_its_name(
@@ -145,29 +167,44 @@ def test_a_machine_that_is_lost_ends_the_load_with_its_name(
     words = _asked(cluster, tmp_path, '--at', HERE, run_seconds=60,
                    operation_count=None)
 
-    def lose():
-        # The one that works has read and written for a while.
-        wait_until(lambda: pids() and not time.sleep(4.0), 30)
-        for pid in pids():
-            os.kill(pid, signal.SIGKILL)
+    with _when_it_works(signal.SIGKILL):
+        assert main.main(words) == 70
+    said = capsys.readouterr().err
+    assert 'users died: ' + HERE in said, said
 
-    def pids():
+
+@contextlib.contextmanager
+def _when_it_works(number):
+    """A signal to the other machine's Python, once it is at work."""
+    met = []
+
+    def others():
         with open('/proc/self/task/%d/children' % os.getpid()) as source:
             children = source.read().split()
         return [int(pid) for pid in children if b'sys.stdin' in pathlib.Path(
             '/proc', pid, 'cmdline').read_bytes()]
 
-    thief = threading.Thread(target=lose)
-    thief.start()
-    code = main.main(words)
-    thief.join()
-    assert code == 70
-    said = capsys.readouterr().err
-    assert 'users died: ' + HERE in said, said
+    def meet():
+        wait_until(others, 30)
+        time.sleep(4.0)
+        met.extend(others())
+        for pid in met:
+            os.kill(pid, number)
+
+    thread = threading.Thread(target=meet)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        for pid in met:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize('spec, words', [
     ('0*popen', "'0' is not in 1 to 512"), ('x*popen', "'x' is not in 1"),
+    ('socket=127.0.0.1:9', 'neither ssh=HOST nor popen'),
     ('popen//popen', 'duplicate'), ('7*popen', '7 processes for 6 users'),
     ('popen//python=/nowhere/python', 'no swift-dss there')])
 def test_a_machine_that_cannot_be_had_is_named(
