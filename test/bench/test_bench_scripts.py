@@ -215,6 +215,13 @@ def _large_posts(_tmp_path: pathlib.Path) -> None:
     assert re.search(r'(?m)^9 segments: median [\d.]+ s', done.stdout)
 
 
+def _beside_ssbench(tmp_path: pathlib.Path) -> None:
+    # Its source is to be had on no index.
+    done = _run('beside_ssbench.py', ['--ssbench', str(tmp_path)])
+    assert done.returncode == 2
+    assert 'it is no checkout of ssbench' in done.stderr
+
+
 def _large_map(_tmp_path: pathlib.Path) -> None:
     done = _run('large_map.py', ['--gib', '0.01', '--segments', '4'])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -230,6 +237,7 @@ def _fs_throughput(_tmp_path: pathlib.Path) -> None:
 
 
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
+    'beside_ssbench.py': _beside_ssbench,
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,

@@ -361,13 +361,17 @@ def test_what_a_drain_would_do_is_said_and_not_done(made):
     client = made.client()
     client.container('would')
     assert client.put('would/o', pattern(50000)).status == 201
-    for words in (('drain', '--to', 'remote'),
-                  ('relocate', '--container', 'AUTH_test/would')):
+
+    def told(*words):
         done = made.tool('n1', 'gateway', *words, '--dry-run', '--json')
         assert done.returncode == 0, done.stderr
-        said = json.loads(done.stdout)
-        assert said['dry_run'] and said['moves'] >= 1
-        assert said['freed_bytes'] >= 50000
+        return json.loads(done.stdout)
+    for words in (('drain', '--to', 'remote'),
+                  ('relocate', '--container', 'AUTH_test/would')):
+        # The index hears of an upload a moment later.
+        wait_until(lambda words=words: told(*words)['moves'] >= 1, 60)
+        said = told(*words)
+        assert said['dry_run'] and said['freed_bytes'] >= 50000
     done = made.tool('n1', 'gateway', 'drain', '--to', 'local', '--dry-run')
     assert 'would drain: ' in done.stdout and done.returncode == 0
     head = made.direct('n1', 'HEAD', '/AUTH_test/would/o')
