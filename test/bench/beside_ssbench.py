@@ -33,12 +33,14 @@ from support.nodes import bench_cluster
 
 from swift_dss.aio.cluster import Cluster
 
-_PACKAGES = ('gevent==26.9.0', 'geventhttpclient==2.6.1', 'pyzmq==27.3.0',
+_PACKAGES = ('gevent==26.9.0', 'geventhttpclient==1.5.3', 'pyzmq==27.3.0',
              'msgpack==1.2.4', 'Mako==1.4.3', 'simplejson==4.3.0')
 #: What lib2to3 does not see.
 _CHANGES = (('worker.py', 'gevent.coros', 'gevent.lock'),
             ('worker.py', 'letter * block_size',
              '(letter * block_size).encode()'),
+            ('run_results.py', 'StringIO', 'BytesIO'),
+            ('run_results.py', 'getvalue(True)', 'getvalue()'),
             ('swift_client.py', "value = value.encode('utf8')", 'pass'))
 _SHORT = 20
 _SUBREAPER = 36
@@ -50,7 +52,9 @@ def port(checkout: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     for name in ('ssbench-master', 'ssbench-worker'):
         shutil.copy(checkout / 'bin' / name, folder)
     subprocess.run([sys.executable, '-W', 'ignore', '-m', 'lib2to3', '-w',
-                    '-n', '--no-diffs', str(folder)], check=True,
+                    '-n', '--no-diffs', str(folder),
+                    str(folder / 'ssbench-master'),
+                    str(folder / 'ssbench-worker')], check=True,
                    capture_output=True)
     for name, old, new in _CHANGES:
         path = folder / 'ssbench' / name
@@ -86,18 +90,26 @@ def scenario(folder: pathlib.Path, users: int) -> pathlib.Path:
 
 def _cpu(command: List[str], env: Dict[str, str]) -> float:
     """Of a driver and all that it started, in seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, env=env, capture_output=True, text=True,
-                          check=False)
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
+    done = subprocess.run(
+        [sys.executable, os.path.abspath(__file__), '--watch', *command],
+        env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit('%s\n%s%s' % (' '.join(command), done.stdout[-2000:],
                                done.stderr[-2000:]))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime - before.ru_utime) + (
-        after.ru_stime - before.ru_stime)
+    return float(done.stdout.rpartition('CPU ')[2])
+
+
+def watch(command: List[str]) -> int:
+    """Run a command, and wait for all that it started, as workers outlive
+    their master for a moment; print their CPU."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    done = subprocess.run(command, check=False)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print('CPU %f' % (used.ru_utime + used.ru_stime))
+    return done.returncode
 
 
 def commands(cluster: Cluster, path: pathlib.Path, folder: pathlib.Path
@@ -153,8 +165,6 @@ def main() -> int:
     if not (options.ssbench / 'bin' / 'ssbench-master').exists():
         parser.error('argument --ssbench: %s has no bin/ssbench-master: it '
                      'is no checkout of ssbench' % options.ssbench)
-    # Workers outlive their master for a moment.
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         port(options.ssbench, folder)
@@ -166,4 +176,4 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(watch(sys.argv[2:]) if sys.argv[1:2] == ['--watch'] else main())
