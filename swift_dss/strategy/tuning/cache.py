@@ -7,7 +7,7 @@ last use, as it does in the daemon's index: nothing is fetched again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import List, Set, Tuple
+from typing import List, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.objects import orders
@@ -35,8 +35,6 @@ class TunedCache(ObjectCache):
         self._accesses = 0
         #: Size and class, the longest unused first.
         self._there: OrderedDict[int, Tuple[int, int]] = OrderedDict()
-        self._dirty: Set[int] = set()
-        self._pinned: Set[int] = set()
         self._left: List[int] = []
         self._inner = self._made()
 
@@ -71,26 +69,23 @@ class TunedCache(ObjectCache):
 
     def set_dirty(self, key: int) -> bool:
         """See :meth:`ObjectCache.set_dirty`."""
-        is_here = self._inner.set_dirty(key)
-        if is_here:
-            self._dirty.add(key)
-        return is_here
+        return self._inner.set_dirty(key)
 
     def set_clean(self, key: int) -> bool:
         """See :meth:`ObjectCache.set_clean`."""
-        self._dirty.discard(key)
         return self._inner.set_clean(key)
 
     def pin(self, key: int) -> bool:
         """See :meth:`ObjectCache.pin`."""
-        is_here = self._inner.pin(key)
-        if is_here:
-            self._pinned.add(key)
-        return is_here
+        return self._inner.pin(key)
 
     def is_dirty(self, key: int) -> bool:
         """See :meth:`ObjectCache.is_dirty`."""
         return self._inner.is_dirty(key)
+
+    def is_pinned(self, key: int) -> bool:
+        """See :meth:`ObjectCache.is_pinned`."""
+        return self._inner.is_pinned(key)
 
     def held_bytes(self) -> int:
         """See :meth:`ObjectCache.held_bytes`."""
@@ -99,7 +94,7 @@ class TunedCache(ObjectCache):
     def remove(self, key: int) -> bool:
         """See :meth:`ObjectCache.remove`."""
         self.tuner.hear(key, 1, 0, 0.0, REMOVE)
-        self._forget(key)
+        self._there.pop(key, None)
         removed = self._inner.remove(key)
         self.used_bytes = self._inner.used_bytes
         return removed
@@ -116,35 +111,31 @@ class TunedCache(ObjectCache):
         return inner
 
     def _noted(self, key: int, size: int, class_id: int) -> None:
-        """After an access: forget whatever left for it."""
-        for gone in self._left:
-            self._forget(gone)
-            if self.evicted is not None:
-                self.evicted.append(gone)
-        self._left.clear()
+        """After an access."""
+        self._let_go()
         if key in self._inner:
             before = self._there.pop(key, None)
             self._there[key] = before or (size, class_id)
-        self.used_bytes = self._inner.used_bytes
 
-    def _forget(self, key: int) -> None:
-        self._there.pop(key, None)
-        self._dirty.discard(key)
-        self._pinned.discard(key)
+    def _let_go(self) -> None:
+        """Forget, and tell, what left since the last time."""
+        for gone in self._left:
+            self._there.pop(gone, None)
+            if self.evicted is not None:
+                self.evicted.append(gone)
+        self._left.clear()
+        self.used_bytes = self._inner.used_bytes
 
     def _exchange(self) -> None:
         """The new order takes over all that is there."""
-        self._inner = self._made()
+        before, self._inner = self._inner, self._made()
         for key, (size, class_id) in list(self._there.items()):
             self._inner.access(key, size, class_id)
-            if key in self._dirty:
+            if before.is_dirty(key):
                 self._inner.set_dirty(key)
-            if key in self._pinned:
+            if before.is_pinned(key):
                 self._inner.pin(key)
             if key not in self._inner:
                 # A class has been at its cap since objects changed classes.
                 self._left.append(key)
-        for gone in self._left:
-            self._forget(gone)
-        self._left.clear()
-        self.used_bytes = self._inner.used_bytes
+        self._let_go()

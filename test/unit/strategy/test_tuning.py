@@ -206,6 +206,28 @@ def test_dirty_and_pinned_objects_stay_through_a_change():
     assert 1000 in cache and 1001 in cache
 
 
+@pytest.mark.parametrize('seed', [2, 4])
+def test_what_leaves_with_a_change_is_told(seed):
+    dice = random.Random(seed)
+    cache = TunedCache(configured('weighted'), 1000, ClassTable.of([
+        ClassSpec(1, 'one', 1, cap=0.3), ClassSpec(2, 'two', 2, cap=0.5),
+        ClassSpec(3, 'three', 3)]), EVEN)
+    cache.evicted, there, in_changes = [], set(), 0
+    for _ in range(60):
+        for key in range(dice.choice((90, 120, 150))):
+            class_id, size = dice.choice((1, 2, 3)), dice.choice(
+                (1, 5, 10, 20, 40))
+            changes = len(cache.changes)
+            cache.access(key, size, class_id)
+            there.add(key)
+            gone = {other for other in there if other not in cache}
+            assert gone - {key} <= set(cache.evicted)
+            in_changes += len(gone) * (len(cache.changes) - changes)
+            there -= gone
+            cache.evicted.clear()
+    assert in_changes
+
+
 def test_weighted_order_keeps_the_weights_of_the_class_table(monkeypatch):
     table = ClassTable.of([ClassSpec(1, 'one', 1, weight=1),
                            ClassSpec(2, 'two', 2, weight=9)])

@@ -206,6 +206,11 @@ class ObjectCache:
         held = self._held.get(key)
         return bool(held and held.bits & _DIRTY)
 
+    def is_pinned(self, key: int) -> bool:
+        """Whether it stays."""
+        held = self._held.get(key)
+        return bool(held and held.bits & _PINNED)
+
     def held_bytes(self) -> int:
         """Dirty and pinned."""
         return sum(held.size for held in self._held.values())
