@@ -153,11 +153,6 @@ def _interrupts() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def pipes() -> Any:
-    """Two ends, each of which hears what the other one says."""
-    return _FORK.Pipe()
-
-
 class Worker:
     """The parent's side of one process.
 
@@ -203,14 +198,15 @@ class Worker:
         """:raises LoadFailed: it has said nothing for so long"""
         if not self.is_done and \
                 time.monotonic() - self._heard_at > seconds:
-            raise LoadFailed('a process of users has said nothing for %.0f '
-                             'seconds%s' % (seconds, self._name and
-                                            ': ' + self._name))
+            raise self._failed('has said nothing for %.0f seconds' % seconds)
 
     def died(self) -> LoadFailed:
         """Its process is not there any more."""
-        return LoadFailed('a process of users died%s' % (
-            self._name and ': ' + self._name))
+        return self._failed('died')
+
+    def _failed(self, words: str) -> LoadFailed:
+        return LoadFailed('a process of users %s%s' % (
+            words, self._name and ': ' + self._name))
 
     def look(self) -> bool:
         """Take the numbers that it has sent; are there new ones?"""
@@ -235,7 +231,7 @@ class _Local(Worker):
     """A process of this machine."""
 
     def __init__(self, plan: Plan, number: int) -> None:
-        mine, theirs = pipes()
+        mine, theirs = multiprocessing.Pipe()
         super().__init__(mine, '')
         self._stop = _FORK.Event()
         self._process = _FORK.Process(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import multiprocessing
 import pickle
 import queue
 import threading
@@ -50,8 +51,8 @@ class Machine:
             self._gateway = execnet.makegateway(
                 spec.replace('ssh=', 'ssh=' + _SSH, 1)
                 if execnet.XSpec(spec).ssh else spec)
-            self._channel = self._gateway.remote_exec(_SOURCE)
-            version = self._channel.receive()
+            self.channel = self._gateway.remote_exec(_SOURCE)
+            version = self.channel.receive()
         except (OSError, EOFError, execnet.gateway_base.RemoteError,
                 execnet.HostNotFound) as err:
             raise BadConfig('--at %s: no swift-dss there: %s' % (
@@ -63,13 +64,13 @@ class Machine:
         self.offset, self.error_seconds = _compared(self._ask_clock)
 
     def _ask_clock(self) -> float:
-        self._channel.send('clock')
-        theirs: float = self._channel.receive()
+        self.channel.send('clock')
+        theirs: float = self.channel.receive()
         return theirs
 
     def worker(self, plan: drive.Plan, number: int) -> drive.Worker:
         """Start users there."""
-        return _Remote(self, self._channel, plan, number)
+        return _Remote(self, plan, number)
 
     def close(self) -> None:
         """End it."""
@@ -80,15 +81,14 @@ class Machine:
 class _Remote(drive.Worker):
     """What it says and hears goes through a pipe, as with a process here."""
 
-    def __init__(self, machine: Machine, channel: Any, plan: drive.Plan,
+    def __init__(self, machine: Machine, plan: drive.Plan,
                  number: int) -> None:
-        mine, self._theirs = drive.pipes()
+        mine, self._theirs = multiprocessing.Pipe()
         super().__init__(mine, machine.spec)
         self._machine = machine
-        self._channel = channel
-        channel.send(pickle.dumps((plan._replace(lines=[]), number,
-                                   machine.offset)))
-        channel.setcallback(self._heard, endmarker=_END)
+        machine.channel.send(pickle.dumps((plan._replace(lines=[]), number,
+                                           machine.offset)))
+        machine.channel.setcallback(self._heard, endmarker=_END)
         threading.Thread(target=self._forward, daemon=True).start()
 
     def _heard(self, message: Any) -> None:
@@ -99,12 +99,12 @@ class _Remote(drive.Worker):
     def _forward(self) -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
-                self._channel.send(self._theirs.recv())
+                self._machine.channel.send(self._theirs.recv())
 
     def stop(self) -> None:
         """Begin no more requests."""
         with contextlib.suppress(OSError):
-            self._channel.send('stop')
+            self._machine.channel.send('stop')
 
     def end(self) -> None:
         """See that there is no process there any more."""
@@ -114,7 +114,6 @@ class _Remote(drive.Worker):
                     self._ask_clock)[0] - self._machine.offset
         self.pipe.close()
         self._machine.close()
-
 
     def _ask_clock(self) -> float:
         self.tell('clock')

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any, Iterator, List, NamedTuple, Tuple
 from xml.sax.saxutils import escape, unescape
 
@@ -51,8 +52,12 @@ def put(front: Any, link: Link, version: Version, body: Body) -> Answer:
     :returns: the last answer, or that of the request that failed; it began
         with the first one
     """
+    began = time.monotonic()
     way = _put_slo if front.has_slo else _put_parts
-    return way(front, link, version, body)
+    answer = way(front, link, version, body)
+    answer.sent = began
+    answer.bytes = version.size if answer.status // 100 == 2 else 0
+    return answer
 
 
 def delete(front: Any, link: Link, path: str,
@@ -71,37 +76,39 @@ def delete(front: Any, link: Link, path: str,
             gone = link.send(front.delete(name))
             answer.end = gone.end
             if gone.status // 100 != 2 and gone.status != 404:
-                return _whole(gone, answer.sent, 0)
+                gone.sent = answer.sent
+                return gone
     return answer
 
 
 def _put_slo(front: Any, link: Link, version: Version,
              body: Body) -> Answer:
     """Segments, and then the manifest, which has the class."""
-    rows, sent = [], None
+    rows = []
     for path, part in _segments(version, body):
         answer = link.send(front.segment(path), part)
-        sent = answer.sent if sent is None else sent
         if answer.status // 100 != 2:
-            return _whole(answer, sent, 0)
+            return answer
         rows.append({'path': '/' + path, 'size_bytes': part.size,
                      'etag': answer.etag.strip('"')})
-    answer = link.send(front.manifest(version.path, version.kind,
-                                      version.size), Text(json.dumps(rows)))
-    return _whole(answer, sent, version.size)
+    return link.send(front.manifest(version.path, version.kind, version.size),
+                     Text(json.dumps(rows)))
 
 
 def _put_parts(front: Any, link: Link, version: Version,
                body: Body) -> Answer:
     begun = link.send(front.begin_parts(version.path, version.kind), Text(''))
     upload_id = _UPLOAD_ID.search(begun.text)
-    if begun.status // 100 != 2 or not upload_id:
-        return _whole(begun, begun.sent, 0)
+    if begun.status // 100 != 2:
+        return begun
+    if not upload_id:
+        begun.status, begun.error = 0, 'no UploadId in the answer'
+        return begun
     upload, parts = unescape(upload_id.group(1)), []
     for number, (_path, part) in enumerate(_segments(version, body), 1):
         answer = link.send(front.part(version.path, upload, number), part)
         if answer.status // 100 != 2:
-            return _whole(answer, begun.sent, 0)
+            return answer
         parts.append('<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>'
                      % (number, escape(answer.etag)))
     answer = link.send(front.complete_parts(version.path, upload), Text(
@@ -110,7 +117,7 @@ def _put_parts(front: Any, link: Link, version: Version,
     if answer.status // 100 == 2 and '<Error>' in answer.text:
         # S3 answers before it knows.
         answer.status, answer.error = 0, answer.text[:200]
-    return _whole(answer, begun.sent, version.size)
+    return answer
 
 
 def _names(version: Version) -> Iterator[Tuple[str, int]]:
@@ -125,10 +132,3 @@ def _segments(version: Version, body: Body) -> Iterator[Tuple[str, Any]]:
     for path, length in _names(version):
         yield path, body.part(offset, length)
         offset += length
-
-
-def _whole(answer: Answer, sent: Any, size: int) -> Answer:
-    answer.sent = answer.sent if sent is None else sent
-    answer.bytes = size if answer.status // 100 == 2 else 0
-    return answer
-

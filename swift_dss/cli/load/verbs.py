@@ -140,11 +140,8 @@ def run(args: argparse.Namespace) -> int:
         live.close()
         if folder:
             shutil.rmtree(folder)
-    made = report.report(outcome, dict(
-        _setup(args, scenario, processes, front), machines={
-            other.spec: {'clock_error_ms': 1000 * other.error_seconds,
-                         'clock_drift_ms': 1000 * other.drift_seconds}
-            for other in others}))
+    made = report.report(outcome, _setup(args, scenario, processes, front,
+                                         others))
     _tell(args, made, before)
     return _WRONG if made['wrong'] else 0
 
@@ -237,12 +234,16 @@ def _by_openstack(args: argparse.Namespace, scenario: Scenario) -> Any:
 
 
 def _setup(args: argparse.Namespace, scenario: Scenario, processes: int,
-           front: Any) -> Dict[str, Any]:
+           front: Any, others: List[machines.Machine]) -> Dict[str, Any]:
     return {'scenario': scenario.name, 'endpoint': front.place.endpoint,
             'front': 's3' if args.s3 is not None else 'swift',
             'users': scenario.users, 'processes': processes,
             'rate': args.rate, 'seed': args.seed,
-            'operations': scenario.operations, 'seconds': scenario.seconds}
+            'operations': scenario.operations, 'seconds': scenario.seconds,
+            'machines': {
+                other.spec: {'clock_error_ms': 1000 * other.error_seconds,
+                             'clock_drift_ms': 1000 * other.drift_seconds}
+                for other in others}}
 
 
 def _tell(args: argparse.Namespace, made: Dict[str, Any],
