@@ -19,7 +19,7 @@ from swift_dss.replay.advice import confidence, goals, recommend, telling
 from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import COSTS, TUNED, Setup
 from swift_dss.replay.traces import (
-    generators, model, readers, sampling, streaming)
+    generators, model, named, readers, sampling, streaming)
 from swift_dss.strategy.eviction.objects import doorkeeper, orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
 
@@ -301,15 +301,9 @@ def _trace(args: argparse.Namespace, prefetchers: List[str]
         streamed = _streamed(args, share)
         if streamed is not None:
             return streamed
-    traces: List[model.Trace] = []
-    for name in args.traces:
-        if name.startswith(generators.PREFIX):
-            traces.append(generators.generate(name))
-        else:
-            traces.append(readers.read_file(
-                name, args.format,
-                keep_names=args.classes.startswith('rules:')))
-    whole = model.joined([model.spread(trace, args.rate) for trace in traces])
+    keep_names = args.classes.startswith('rules:')
+    whole = model.joined([model.spread(named.read(
+        name, args.format, keep_names), args.rate) for name in args.traces])
     return whole if args.limit is None else model.beginning(
         whole, args.limit), None
 

@@ -21,7 +21,7 @@ from swift_dss.cli.table import Progress
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, DssError
 from swift_dss.replay import classing
-from swift_dss.replay.traces import generators, model, native, readers
+from swift_dss.replay.traces import model, named, native
 from swift_dss.wire import tracing
 
 HELP = 'record, make and look at traces'
@@ -67,9 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace, keep_names: bool) -> model.Trace:
-    if args.source.startswith(generators.PREFIX):
-        return generators.generate(args.source)
-    return readers.read_file(args.source, args.format, keep_names)
+    return named.read(args.source, args.format, keep_names)
 
 
 def _make(args: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ from swift_dss.replay import classing, plan, runs
 from swift_dss.replay.columns import Columns
 from swift_dss.replay.results import dollars
 from swift_dss.replay.setup import DOLLARS, LATENCY, Outcome, Setup
-from swift_dss.replay.traces import generators, model, readers
+from swift_dss.replay.traces import model, named
 from swift_dss.strategy.eviction.objects.verbs import HIT, MISS
 
 try:
@@ -82,10 +82,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _trace(name: str, limit: int) -> model.Trace:
     """Its reads."""
-    trace = generators.generate(name) \
-        if name.startswith(generators.PREFIX) else readers.read_file(name)
-    trace = model.beginning(model.spread(trace, REQUESTS_A_SECOND),
-                            min(limit, len(trace)))
+    trace = model.beginning(
+        model.spread(named.read(name), REQUESTS_A_SECOND), limit)
     trace.verbs[:] = int(model.Verb.READ)
     return trace
 

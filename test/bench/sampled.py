@@ -18,7 +18,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from swift_dss.core.classes import ClassTable
 from swift_dss.replay import classing, plan, runs
 from swift_dss.replay.setup import Setup
-from swift_dss.replay.traces import generators, model, readers, sampling
+from swift_dss.replay.traces import model, named, sampling
 
 STRATEGIES = ('lru', 'sieve', 'class')
 SHARES = (0.05, 0.2)
@@ -30,9 +30,7 @@ Row = Dict[str, Any]
 def main(argv: Sequence[str]) -> int:
     """Compare, print."""
     name, share, seeds = argv
-    trace = generators.generate(name) \
-        if name.startswith(generators.PREFIX) else readers.read_file(name)
-    trace = model.spread(trace, REQUESTS_A_SECOND)
+    trace = model.spread(named.read(name), REQUESTS_A_SECOND)
     table = classing.table_for(trace, None)
     whole = plan.plan(trace)
     sizes = [int(at * whole.footprint_bytes) for at in SHARES]

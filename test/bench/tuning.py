@@ -18,7 +18,7 @@ import numpy as np
 
 from swift_dss.replay import (
     classing, latency, plan, runs, setup, simulator)
-from swift_dss.replay.traces import generators, model, readers
+from swift_dss.replay.traces import model, named
 from swift_dss.strategy.tuning.choices import TUNED, configured
 from swift_dss.strategy.tuning.shadows import Penalty
 from swift_dss.strategy.tuning.tuner import Tuner
@@ -28,8 +28,7 @@ LEARNS = 0.05
 
 def end_to_end(names):
     """(trace, requests of each phase); objects of two phases differ."""
-    traces = [generators.generate(name) if name.startswith('gen:')
-              else readers.read_file(name, 'auto') for name in names]
+    traces = [named.read(name) for name in names]
     columns = {name: [] for name in model.COLUMNS}
     objects, at_ms = 0, 0.0
     for trace in (model.spread(trace, 1000.0) for trace in traces):

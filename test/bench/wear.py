@@ -22,7 +22,7 @@ from swift_dss.bench import figures
 from swift_dss.core.classes import ClassTable
 from swift_dss.replay import classing, plan, runs
 from swift_dss.replay.setup import Setup
-from swift_dss.replay.traces import generators, model, readers
+from swift_dss.replay.traces import model, named
 
 ORDERS = ('lru', 's3fifo', 'gdsf', 'class')
 SHARES = (0.01, 0.05, 0.1)
@@ -65,10 +65,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _trace(name: str, limit: int) -> model.Trace:
-    trace = generators.generate(name) \
-        if name.startswith(generators.PREFIX) else readers.read_file(name)
-    return model.beginning(model.spread(trace, REQUESTS_A_SECOND),
-                           min(limit, len(trace)))
+    return model.beginning(
+        model.spread(named.read(name), REQUESTS_A_SECOND), limit)
 
 
 def _cells(ready: plan.Plan, jobs: int) -> Iterator[

@@ -16,7 +16,7 @@ from support.rigs.simple_caches import SimpleGdsf
 
 from swift_dss.replay import classing, plan, simulator
 from swift_dss.replay.setup import Setup
-from swift_dss.replay.traces import generators, readers
+from swift_dss.replay.traces import generators, named
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import HIT
 
@@ -48,9 +48,8 @@ def counts(trace):
 
 
 def read(name, folder=None):
-    if name.startswith(generators.PREFIX):
-        return generators.generate(name)
-    return readers.read_file(os.path.join(folder, name))
+    return named.read(name if name.startswith(generators.PREFIX)
+                      else os.path.join(folder, name))
 
 
 def of(name, folder=None):
