@@ -75,7 +75,7 @@ class Written(Reader):
         super().__init__(last.offset + len(last))
         self._store = store
         self._loop = asyncio.get_running_loop()
-        self._last = InMemory(last.data)
+        self._last = InMemory(b''.join(last.pieces))
         self._last_at = last.offset
         self._places: List[Tuple[int, Row]] = []
         offset = 0

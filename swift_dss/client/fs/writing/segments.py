@@ -8,6 +8,10 @@ from typing import (
 
 from swift_dss.core.spans import Span
 
+#: Bytes of a piece of a segment. One buffer that grew to a segment's size
+#: would be copied on its way, and be there twice while it is.
+_PIECE_BYTES = 1 << 20
+
 
 class Segment:
     """Bytes that go up as one object.
@@ -17,14 +21,16 @@ class Segment:
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
-        self.data = bytearray()
+        #: All but the last are full.
+        self.pieces: List[bytearray] = [bytearray()]
+        self._length = 0
         #: Sorted ranges of a class of their own, offsets from byte 0 of the
         #: segment; the bytes between have the object's class.
         self.ranges: List[Span] = []
         self._digest = hashlib.md5()
 
     def __len__(self) -> int:
-        return len(self.data)
+        return self._length
 
     @property
     def etag(self) -> str:
@@ -35,22 +41,28 @@ class Segment:
         """Append bytes of one class; None: of the object's class."""
         if class_id is not None and len(piece):
             last = self.ranges[-1] if self.ranges else None
-            if last and last.end == len(self.data) \
+            if last and last.end == self._length \
                     and last.class_id == class_id:
                 self.ranges[-1] = Span(last.offset,
                                        last.length + len(piece), class_id)
             else:
-                self.ranges.append(Span(len(self.data), len(piece),
-                                        class_id))
-        self.data += piece
+                self.ranges.append(Span(self._length, len(piece), class_id))
         self._digest.update(piece)
+        self._length += len(piece)
+        while len(piece):
+            room = _PIECE_BYTES - len(self.pieces[-1])
+            if not room:
+                self.pieces.append(bytearray())
+                continue
+            self.pieces[-1] += piece[:room]
+            piece = piece[room:]
 
     def takes(self, class_id: Optional[int], max_ranges: int) -> bool:
         """Will one more piece keep to the limit of ranges?"""
         if class_id is None or len(self.ranges) < max_ranges:
             return True
         last = self.ranges[-1]
-        return last.end == len(self.data) and last.class_id == class_id
+        return last.end == self._length and last.class_id == class_id
 
 
 class Cutter:

@@ -243,7 +243,7 @@ async def put_segment(store: Store, container: str, name: str,
     ranges = segment.ranges
     if len(ranges) == 1 and ranges[0].length == len(segment):
         class_id, ranges = ranges[0].class_id, []
-    body = [segment.data]
+    body = list(segment.pieces)
     text = range_text(ranges)
     if class_id is not None:
         own[names.OBJECT_CLASS] = str(class_id)
