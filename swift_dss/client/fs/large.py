@@ -18,8 +18,8 @@ from swift_dss.wire.names import CONTAINER_CLASS
 
 _GET = (('multipart-manifest', 'get'),)
 _DELETE = (('multipart-manifest', 'delete'),)
-#: For how long a container without segments is taken to have none.
-_WITHOUT_SECONDS = 10.0
+#: For how long an answer holds whether a container has one for segments.
+_KNOWN_SECONDS = 10.0
 #: Removals under way at a time.
 _DELETES = 16
 #: Manifests of manifests; Swift's own limit.
@@ -49,13 +49,61 @@ def is_large(answer: Answer) -> bool:
     return answer.headers.get('X-Static-Large-Object', '').lower() == 'true'
 
 
+class Rooms:
+    """Which containers have one for segments. It spares most writes of
+    small objects a look at the object that they replace."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        #: Of a container: has it one, and until when that holds.
+        self._known: Dict[str, Tuple[bool, float]] = {}
+        #: Questions under way, one of a container.
+        self._asked: Dict[str, asyncio.Task[bool]] = {}
+
+    async def has(self, container: str) -> bool:
+        """Is there one? Many writes at once ask Swift once.
+
+        :raises OSError: Swift does not say
+        """
+        has, until = self._known.get(container, (False, 0.0))
+        if until > asyncio.get_running_loop().time():
+            return has
+        task = self._asked.get(container)
+        if task is None:
+            task = asyncio.ensure_future(self._ask(container))
+            self._asked[container] = task
+        # A write that is given up ends no question of others.
+        return await asyncio.shield(task)
+
+    def made(self, container: str) -> None:
+        """Note that there is one now."""
+        # An answer that is still to come may be of the time before.
+        self._asked.pop(container, None)
+        self._note(container, True)
+
+    async def _ask(self, container: str) -> bool:
+        task = asyncio.current_task()
+        try:
+            answer = await self._store.send(Request(
+                'HEAD', segments_container(container), allow=(404,)))
+            if self._asked.get(container) is task:
+                self._note(container, answer.status != 404)
+        finally:
+            if self._asked.get(container) is task:
+                del self._asked[container]
+        return self._known[container][0]
+
+    def _note(self, container: str, has: bool) -> None:
+        self._known[container] = (has, asyncio.get_running_loop().time()
+                                  + _KNOWN_SECONDS)
+
+
 class Large:
     """What an account's large objects consist of."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        #: Containers without one for segments, and until when that holds.
-        self._without: Dict[str, float] = {}
+        self._rooms = Rooms(store)
 
     async def make_room(self, container: str) -> None:
         """Make the container of the segments, with the storage policy and
@@ -67,12 +115,12 @@ class Large:
         headers = {name: head.headers[name] for name in (
             'X-Storage-Policy', CONTAINER_CLASS) if name in head.headers}
         segments = segments_container(container)
-        self._without.pop(container, None)
         answer = await self._store.send(Request('HEAD', segments,
                                                 allow=(404,)))
         if answer.status == 404:
             await self._store.send(Request('PUT', segments, headers=headers,
                                            allow=(409,)))
+        self._rooms.made(container)
 
     async def pieces(self, container: str, name: str,
                      depth: int = 0) -> Optional[List[Piece]]:
@@ -109,7 +157,7 @@ class Large:
 
         None of them if its older versions are kept, or if it is not there.
         """
-        if not await self._may_have_segments(container):
+        if not await self._rooms.has(container):
             return []
         head = await self._store.send(Request('HEAD', container, name,
                                               allow=(404,)))
@@ -160,19 +208,6 @@ class Large:
         if errors:
             raise OSError('dss://%s/%s: not removed: %s %s' % (
                 container, name, errors[0][0], errors[0][1]))
-
-    async def _may_have_segments(self, container: str) -> bool:
-        """Is there a container for them? Spares most writes of small
-        objects a look at what they replace."""
-        now = asyncio.get_event_loop().time()
-        if self._without.get(container, 0.0) > now:
-            return False
-        answer = await self._store.send(Request(
-            'HEAD', segments_container(container), allow=(404,)))
-        if answer.status != 404:
-            return True
-        self._without[container] = now + _WITHOUT_SECONDS
-        return False
 
     async def _rows(self, container: str, name: str) -> List[Dict[str, Any]]:
         answer = await self._store.send(Request('GET', container, name,

@@ -12,7 +12,7 @@ pytest.importorskip('tenacity')
 
 from support.edges.swift_objects import Swift
 
-from swift_dss.client.fs.large import Large
+from swift_dss.client.fs.large import Large, Rooms
 from swift_dss.client.fs.writing.segments import Cutter, Segment
 from swift_dss.client.fs.writing.upload import Target, Upload
 
@@ -101,6 +101,64 @@ def test_a_replaced_objects_segments_go_with_it():
     assert not set(first) & set(segments(swift))
     write(swift, b'z')
     assert segments(swift) == []
+
+
+@pytest.mark.parametrize('containers', [{}, {'c_segments': {}}])
+def test_many_writes_at_once_ask_once_for_a_container_of_segments(containers):
+    swift = Swift(**containers)
+
+    async def run():
+        large = Large(swift)
+
+        async def one(number):
+            upload = Upload(swift, large, Target('c', str(number)))
+            await upload.finish(Segment(0))
+        await asyncio.gather(*map(one, range(50)))
+    asyncio.run(run())
+    assert len(swift.objects) == 50
+    assert [request.method for request in swift.seen
+            if request.path == 'c_segments'] == ['HEAD']
+
+
+def test_an_answer_of_the_time_before_hides_no_container_of_segments():
+    """A question is under way while a large object makes the container."""
+    swift = Swift()
+
+    async def run():
+        rooms = Rooms(swift)
+        asked = asyncio.ensure_future(rooms.has('c'))
+        await asyncio.sleep(0)  # it has begun
+        rooms.made('c')
+        assert await rooms.has('c')
+        assert await asked
+        assert await rooms.has('c')
+    asyncio.run(run())
+
+
+def test_a_write_that_is_given_up_ends_no_question_of_others():
+    swift = Swift()
+
+    async def run():
+        rooms = Rooms(swift)
+        first, second = (asyncio.ensure_future(rooms.has('c'))
+                         for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert await second is False
+    asyncio.run(run())
+
+
+def test_a_question_without_an_answer_is_asked_again():
+    swift = Swift()
+    swift.plan['HEAD', 'c_segments'] = ConnectionError('gone')
+
+    async def run():
+        rooms = Rooms(swift)
+        with pytest.raises(ConnectionError):
+            await rooms.has('c')
+        swift.plan.clear()
+        assert await rooms.has('c') is False
+    asyncio.run(run())
 
 
 def test_segments_that_another_tool_made_stay():
