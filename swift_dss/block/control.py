@@ -8,18 +8,21 @@ that is :mod:`swift_dss.block.control_life`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from swift_dss.block import table
 from swift_dss.block.table import (
     TARGET, Counters, Latency, Status, TargetTable)
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunks import ChunkRow
+from swift_dss.strategy.eviction.chunks import ChunkRow, Flag
 
 _UDEV = '/run/udev/control'
+#: The first version of the module that knows classes of cold copies.
+_PASSING_SINCE = (1, 3, 0)
 #: No single question to the kernel takes longer, but for ``drain``.
 _SECONDS = 300.0
 _SBIN = ('/usr/sbin', '/sbin')
@@ -84,8 +87,17 @@ def run(words: Sequence[str], seconds: float = _SECONDS) -> str:
 
 def is_loaded() -> bool:
     """True if the kernel knows the target."""
-    return any(line.split()[:1] == [TARGET]
-               for line in run(['targets']).splitlines())
+    return module_version() is not None
+
+
+def module_version() -> Optional[Tuple[int, ...]]:
+    """Of the module that the kernel has; None: it knows no such target."""
+    for line in run(['targets']).splitlines():
+        words = line.split()
+        if words[:1] == [TARGET]:
+            return tuple(int(number) for number in re.findall(
+                r'\d+', ' '.join(words[1:])))
+    return None
 
 
 def names() -> List[str]:
@@ -150,11 +162,16 @@ def send_classes(name: str, rows: Mapping[int, ChunkRow]) -> bool:
     """Put exactly this class table in force; False if it already was.
 
     One message carries the whole table, and the target takes it as a whole or
-    not at all; the table in force is then read back.
+    not at all; the table in force is then read back. A module that is older
+    gets no classes of cold copies: it treats them like class 0.
 
     :raises ControlFailed: the target refused it and keeps the old table, or
         another table is in force now
     """
+    if (module_version() or ()) < _PASSING_SINCE:
+        # It would refuse the whole table.
+        rows = {class_id: row for class_id, row in rows.items()
+                if not row.flags & Flag.PASSING}
     if dict(classes(name)) == dict(rows):
         return False
     message(name, table.classes_message(rows).split())

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from swift_dss.block import control
-from swift_dss.block.table import rows_of
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig, DssError
-from swift_dss.strategy.eviction.chunks import ChunkRow
+from swift_dss.strategy.eviction.chunks import ChunkRow, Flag, Inner
 from swift_dss.wire.settings import classtable
 
 Send = Callable[[str, Mapping[int, ChunkRow]], bool]
@@ -36,6 +36,16 @@ def read_table(path: str) -> ClassTable:
             return classtable.parse(source.read(), path)
     except (OSError, UnicodeDecodeError) as err:
         raise BadConfig('%s: %s' % (path, err)) from err
+
+
+def rows_of(table: ClassTable) -> Dict[int, ChunkRow]:
+    """A class table as the kernel's, with the classes of cold copies."""
+    rows = {class_id: ChunkRow.of(spec)
+            for class_id, spec in table.specs.items()}
+    rows.update((passing, replace(
+        rows[class_id], flags=Flag.PASSING, floor_parts=0, inner=Inner.LRU))
+        for class_id, passing in table.passing.items())
+    return rows
 
 
 def checked_rows(table: ClassTable, path: str) -> Dict[int, ChunkRow]:

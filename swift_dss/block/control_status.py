@@ -65,7 +65,7 @@ def _class(class_id: int, values: Any, chunk_bytes: int,
 
     hits = count('read_hits') + count('write_hits')
     return {
-        'name': classes.name_of(class_id) if classes else str(class_id),
+        'name': classes.kernel_name_of(class_id) if classes else str(class_id),
         'slots': count('resident'), 'dirty_slots': count('dirty'),
         'bytes': count('resident') * chunk_bytes,
         'read_hits': count('read_hits'), 'write_hits': count('write_hits'),

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
-from swift_dss.core.classes import Allocate, ClassTable
+from swift_dss.core.classes import Allocate
 from swift_dss.core.errors import DssError
 from swift_dss.strategy.eviction.chunks import (
     CLASSES, INNER, WRITE_AROUND, WRITE_BACK, WRITE_THROUGH, Bypass, ChunkRow,
@@ -28,7 +28,7 @@ LATENCY_BUCKETS = 26
 FLAG_NAMES = {Flag.EVICT_ON_HIT: 'evict-on-hit',
               Flag.NO_ALLOCATE: 'no-allocate',
               Flag.DIRECT_HDD: 'direct-hdd', Flag.DIRECT_SSD: 'direct-ssd',
-              Flag.PIN: 'pin'}
+              Flag.PIN: 'pin', Flag.PASSING: 'passing'}
 WRITE_NAMES = {WRITE_BACK: 'back', WRITE_THROUGH: 'through',
                WRITE_AROUND: 'around'}
 INNER_NAMES = {number: name for name, number in INNER.items()}
@@ -265,12 +265,6 @@ def parse_rows(text: str) -> Dict[int, ChunkRow]:
     """
     return dict(parse_row(line, number) for number, line
                 in enumerate(text.split(), 1))
-
-
-def rows_of(table: ClassTable) -> Dict[int, ChunkRow]:
-    """``dss-classes.conf`` as the kernel's class table."""
-    return {class_id: ChunkRow.of(spec)
-            for class_id, spec in table.specs.items()}
 
 
 def classes_message(rows: Mapping[int, ChunkRow]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Dict, Iterable, List, Optional, Tuple
 
-from swift_dss.core.limits import UNCLASSIFIED
+from swift_dss.core.limits import CLASS_ID_MAX, UNCLASSIFIED
 
 
 class Allocate(Enum):
@@ -162,17 +162,36 @@ class ClassTable:
 
     @property
     def cold_class(self) -> Optional[ClassSpec]:
-        """The class under which the kernel gets cold copies: of those that
-        may come to the SSD and leave it again, the lowest-ranked one. Not
-        class 0, which the kernel takes for a request without a class.
-        None if no class will do.
+        """The class under which the kernel reads cold copies that no client
+        asks for, and writes those without a class in :attr:`passing`: of
+        those that may come to the SSD and leave it again, the lowest-ranked
+        one. Not class 0, which the kernel takes for a request without a
+        class. None if no class will do.
         """
-        return min((spec for spec in self.specs.values()
-                    if spec.class_id != UNCLASSIFIED and not spec.pin
-                    and not spec.no_allocate
-                    and spec.allocate is not Allocate.NEVER
-                    and spec.direct is Direct.NONE),
+        return min((spec for spec in self.specs.values() if _passes(spec)),
                    key=lambda spec: (spec.rank, spec.class_id), default=None)
+
+    @property
+    def passing(self) -> Dict[int, int]:
+        """Class to the id under which the kernel writes its cold copies: they
+        come with the rank of the class, and leave first. Ids that have no
+        row, the highest for the highest rank; classes for which none is left
+        have :attr:`cold_class`.
+        """
+        cold = self.cold_class
+        wanted = [spec.class_id for spec in reversed(self.in_eviction_order())
+                  if cold and spec.rank > cold.rank and _passes(spec)
+                  and spec.warm_copies < EVERY_COPY]
+        return dict(zip(wanted, (
+            class_id for class_id in range(CLASS_ID_MAX, UNCLASSIFIED, -1)
+            if class_id not in self.specs)))
+
+    def kernel_name_of(self, class_id: int) -> str:
+        """The name of a class of the kernel's, for a table."""
+        for own, passing in self.passing.items():
+            if passing == class_id:
+                return self.name_of(own) + ' (cold copies)'
+        return self.name_of(class_id)
 
     def by_name(self, name: str) -> Optional[ClassSpec]:
         """The row called ``name`` (case does not matter), or None."""
@@ -209,6 +228,13 @@ class ClassTable:
         """Rows, the one whose bytes leave first in front."""
         return sorted(self.specs.values(),
                       key=lambda spec: (spec.rank, spec.class_id))
+
+
+def _passes(spec: ClassSpec) -> bool:
+    """Whether its bytes come to the SSD and leave it again by its rank."""
+    return spec.class_id != UNCLASSIFIED and not spec.pin \
+        and not spec.no_allocate and spec.allocate is not Allocate.NEVER \
+        and spec.direct is Direct.NONE
 
 
 _FALLBACK = ClassSpec(UNCLASSIFIED, 'unclassified', 0)

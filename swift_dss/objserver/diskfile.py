@@ -96,18 +96,19 @@ class DssDiskFileBase(BaseDiskFile):
         self.dss_class_map = tags.for_fragment(
             class_map, self.policy, self.manager.dss_node.class_table)
 
-    def dss_staged_map(self, class_map: ClassMap) -> ClassMap:
+    def dss_staged_map(self, class_map: ClassMap, writes: bool) -> ClassMap:
         """The classes under which the disk is to have this copy's bytes that
         no client asks for.
 
         :param class_map: in the offsets of the data file
+        :param writes: it is of a write
         """
         node, device = self.manager.dss_node, self.dss_device
         if not node.conf.io.stage_cold_copies or not node.is_block(device):
             return class_map
         return staged_map(class_map, self.manager.dss_copies.rank(
             self.policy, device, self.dss_partition, self.dss_hash),
-            node.class_table)
+            node.class_table, writes)
 
     def dss_version(self) -> VersionId:
         """The version whose data file is open."""
@@ -189,7 +190,7 @@ class DssDiskFileBase(BaseDiskFile):
         class_map = self.dss_stored_map()
         if self.dss_purpose != CLIENT:
             # Else an audit would make cold copies warm.
-            class_map = self.dss_staged_map(class_map)
+            class_map = self.dss_staged_map(class_map, writes=False)
         return VersionBytes(
             node, self.dss_version(), self.dss_partition,
             fd, self.dss_residency, class_map, self.dss_purpose, keep_cache,

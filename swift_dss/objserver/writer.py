@@ -73,7 +73,8 @@ class DssWriterBase(BaseDiskFileWriter):
         self._device = diskfile.dss_device
         self._class_map = diskfile.dss_class_map
         #: Of the disk's writes; the version has the one above.
-        self._staged_map = diskfile.dss_staged_map(self._class_map)
+        self._staged_map = diskfile.dss_staged_map(
+            self._class_map, writes=True)
         self._mixed = not self._staged_map.is_uniform
         self._last_class = self._staged_map.class_at(0) if self._mixed \
             else self._staged_map.rest

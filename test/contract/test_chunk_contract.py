@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.chunk_oracle import core_library
 from support.chunk_oracle.core_library import ChunkLibrary, load
 from support.chunk_oracle.ordered import ChunkOrdered
-from support.chunk_oracle.verbs import SIEVE_LOOKS, Kind
+from support.chunk_oracle.verbs import SIEVE_LOOKS, Kind, State
 from support.rigs import chunk_pair
 from support.rigs.chunk_pair import (
     Different, Pair, drive, drive_seed, from_row)
@@ -59,13 +59,12 @@ def test_seeded_calls_get_the_same_answers_and_reach_every_reason():
 #: File, what it says, and what a wrong twin says there.
 TWINS = {
     'a dirty cap counts what ranks above, too': (
-        'dss_dirty.c', '''		if (spec_of(core, other)->rank > rank)
-			break;
-		dirty''', '''		dirty'''),
+        'dss_dirty.c', '''		if (spec_of(core, other)->rank <= rank)
+			dirty''', '''			dirty'''),
     'a floor is one too low': (
         'dss_verdict.c', 'resident <= row->floor', 'resident < row->floor'),
     'equal ranks displace nobody': (
-        'dss_verdict.c', 'rank > spec->rank', 'rank >= spec->rank'),
+        'dss_verdict.c', ') > search->rank', ') >= search->rank'),
     'a pin holds nothing': (
         'dss_verdict.c', 'row->spec.flags & DSS_PIN ||', ''),
     'a floor binds its own class': (
@@ -119,7 +118,7 @@ TWINS = {
         'dss_dirty.c', '(BITS_DIRTY | BITS_BUSY)) != BITS_DIRTY)',
         'BITS_BUSY))'),
     'ranks are sorted the other way': (
-        'dss_table.c', '->rank <= rank)', '->rank >= rank)'),
+        'dss_table.c', '- 1]) <= rank)', '- 1]) >= rank)'),
     'a share is rounded up': (
         'dss_table.c', 'core->limit >> 16)', 'core->limit + 0xffff >> 16)'),
     'the stage has a slot too many': (
@@ -133,6 +132,17 @@ TWINS = {
     'the stage is never emptied': (
         'dss_table.c', 'if (!core->nr_staged)',
         'if (core->nr_staged <= core->stage / 2)'),
+    'what passes through stays by the rank of its class': (
+        'dss_core_impl.h', 'spec->flags & DSS_PASSING ? 0 :', ''),
+    'what passes through comes below all': (
+        'dss_core_impl.h', 'how & DSS_MISS_DIRTY ? 1', 'false ? 1'),
+    'reads bring what passes through by its rank': (
+        'dss_core_impl.h', 'how & DSS_MISS_DIRTY ? 1', 'true ? 1'),
+    'what passes through is not cleaned with the stage': (
+        'dss_lists.h', 'entry->bits |= BITS_STAGED;', ';'),
+    'what passes through counts below all while it is dirty': (
+        'dss_dirty.c', 'if (spec_of(core, other)->rank <= rank)',
+        'if (rank_here(core, other) <= 1 + rank)'),
     'cleaning begins one slot early': (
         'dss_table.c', 'waiting > share', 'waiting >= share'),
 }
@@ -427,6 +437,48 @@ def test_direct_to_hdd_stays_out_and_gives_up_what_is_there(make):
     cache.set_table(classes(c3=ChunkRow(flags=Flag.DIRECT_HDD)))
     assert ask(cache, 1, 3) is Bypass.DIRECT
     assert cache.touch(cache.lookup(0), 3, True)
+
+
+@EITHER
+def test_what_passes_through_comes_by_rank_and_is_the_first_to_leave(make):
+    cache = make(2)
+    cache.set_table(classes(c1=LOW, c2=HIGH, c3=ChunkRow(
+        rank=HIGH.rank, flags=Flag.PASSING)))
+    ask(cache, 0, 1)
+    ask(cache, 1, 2)
+    assert cache.miss(3).reason == Bypass.RANK
+    verdict = cache.miss(3, dirty=True)
+    assert (verdict.victim, verdict.reason) == (0, Evict.ABOVE)
+    slot = cache.take(verdict, 2)
+    cache.commit(slot, True)
+    cache.set_dirty(cache.lookup(1))
+    # It is the stage's, though it came by the rank of its class. It is cleaned
+    # before the dirty chunk of that rank, and leaves first.
+    assert cache.slot_state(slot).state & State.STAGED
+    assert cache.wants_clean(slot)
+    assert cache.pull_dirty(1) == [slot]
+    assert cache.cleaned(slot)
+    verdict = cache.miss(1)
+    assert (verdict.victim, verdict.reason) == (2, Evict.ABOVE)
+
+
+@EITHER
+def test_what_passes_through_waits_only_where_its_class_would(make):
+    cache = make(4)
+    cache.set_table(classes(
+        c1=ChunkRow(rank=1, dirty_cap_parts=PARTS // 4), c2=ChunkRow(
+            rank=9, dirty_cap_parts=PARTS // 2), c3=ChunkRow(
+            rank=9, dirty_cap_parts=PARTS // 2, flags=Flag.PASSING)))
+    cache.set_stage(PARTS // 4)
+    cache.commit(cache.take(cache.miss(3, dirty=True), 0), True)
+    # The stage is full; the class has a right to more.
+    assert cache.stage_room() == 0
+    assert not cache.must_wait(3, dirty=True)
+    # Nothing of it is in the way of a lower class.
+    assert cache.may_dirty(1)
+    cache.commit(cache.take(cache.miss(2, dirty=True), 1), True)
+    assert not cache.may_dirty(2) and not cache.may_dirty(3)
+    assert cache.must_wait(3, dirty=True) and cache.must_wait(2, dirty=True)
 
 
 @EITHER

@@ -46,6 +46,7 @@ const char *const dss_inner_names[DSS_NR_INNER] = {
 /* By bit. */
 const char *const dss_flag_names[DSS_NR_FLAGS] = {
 	"evict-on-hit", "no-allocate", "direct-hdd", "direct-ssd", "pin",
+	"passing",
 };
 
 /* In the order of enum dss_bypass and enum dss_evict. */

@@ -9,7 +9,7 @@
 #include "dss_way.h"
 
 /* ---- dss_names.c ---- */
-#define DSS_NR_FLAGS 5
+#define DSS_NR_FLAGS 6
 
 extern const char *const dss_mode_names[DSS_NR_GLOBAL];
 extern const char *const dss_strategy_names[DSS_NR_MODE];

@@ -73,6 +73,7 @@ class Flag(IntFlag):
     DIRECT_HDD = 4
     DIRECT_SSD = 8
     PIN = 16
+    PASSING = 32
 
 
 #: The numbers of ``enum dss_allocate`` and ``enum dss_write_mode``.
@@ -152,4 +153,7 @@ class ChunkRow:
         if self.flags & Flag.PIN and (
                 stays_away or self.flags & Flag.EVICT_ON_HIT):
             return 'pinned, and kept away from the SSD or thrown off it'
+        if self.flags & Flag.PASSING and (
+                stays_away or self.flags != Flag.PASSING):
+            return 'passing through, and with a rule for chunks that stay'
         return ''

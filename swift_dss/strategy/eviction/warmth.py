@@ -96,24 +96,29 @@ def warmth(rank: Optional[int], spec: ClassSpec) -> Warmth:
 
 
 def staged_map(class_map: ClassMap, rank: Optional[int],
-               table: ClassTable) -> ClassMap:
+               table: ClassTable, writes: bool) -> ClassMap:
     """The classes under which the kernel's cache is to have a copy's bytes
-    that no client asked for: cold ones have :attr:`ClassTable.cold_class`,
-    so that they pass through the stage and leave first. A client's read has
-    the class of the object, and makes the copy warm.
+    that no client asked for. Cold ones are written under
+    :attr:`ClassTable.passing`, so that they wait no longer than warm ones,
+    pass through the stage and leave first, and are read under
+    :attr:`ClassTable.cold_class`. A client's read has the class of the object,
+    and makes the copy warm.
 
     Bytes that are pinned, or have their disk by their class, stay as they are.
+
+    :param writes: the map is of a write
     """
     cold = table.cold_class
     if rank is None or cold is None:
         return class_map
+    passing = table.passing if writes else {}
 
     def carried(class_id: int) -> int:
         spec = table.spec(class_id)
         stays = spec.pin or spec.direct is not Direct.NONE or \
             spec.allocate is Allocate.NEVER or spec.rank <= cold.rank or \
             warmth(rank, spec) is Warmth.WARM
-        return class_id if stays else cold.class_id
+        return class_id if stays else passing.get(class_id, cold.class_id)
 
     if class_map.is_uniform:
         return ClassMap.uniform(carried(class_map.rest))

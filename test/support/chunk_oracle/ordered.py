@@ -59,8 +59,8 @@ class _Share(Account):
 
     def __init__(self, class_id: int, row: ChunkRow, floor: int,
                  cap: int, stats: ChunkStats) -> None:
-        super().__init__((class_id,), row.rank, floor, cap, row.weight,
-                         row.allocate)
+        super().__init__((class_id,), _rank_here(row), floor, cap,
+                         row.weight, row.allocate)
         self.class_id = class_id
         self.stats = stats
 
@@ -77,10 +77,11 @@ class _Share(Account):
 class _Search:
     """The obstacles in a search for a victim."""
 
-    __slots__ = ('newcomer', 'dirty_class', 'held')
+    __slots__ = ('newcomer', 'rank', 'dirty_class', 'held')
 
-    def __init__(self, newcomer: int) -> None:
+    def __init__(self, newcomer: int, row: ChunkRow, dirty: bool) -> None:
         self.newcomer = newcomer
+        self.rank = row.rank if dirty else _rank_here(row)
         self.dirty_class: Optional[int] = None
         self.held = False
 
@@ -285,7 +286,7 @@ class ChunkOrdered(ChunkStrategy):
         row = self._rows[class_id]
         if not self.may_dirty(class_id):
             return True
-        search = _Search(class_id)
+        search = _Search(class_id, row, True)
         if self._at_cap(class_id):
             return row.allocate is not Allocate.ALWAYS \
                 or not self._stats[class_id].resident \
@@ -302,7 +303,7 @@ class ChunkOrdered(ChunkStrategy):
         if self._free:
             return Verdict(Kind.FREE, class_id, slot=next(iter(self._free)),
                            staged=True)
-        search = _Search(class_id)
+        search = _Search(class_id, self._rows[class_id], True)
         if self._mode is Mode.LRU:
             giver = self._giver(search)
         else:
@@ -318,7 +319,7 @@ class ChunkOrdered(ChunkStrategy):
              dirty: bool = False) -> Verdict:
         """See :meth:`ChunkStrategy.miss`."""
         row = self._rows[class_id]
-        search = _Search(class_id)
+        search = _Search(class_id, row, dirty)
         self._stats[class_id].misses += 1
         reason = _stays_out(row, sequential)
         if reason is None and dirty and self._stage \
@@ -368,8 +369,7 @@ class ChunkOrdered(ChunkStrategy):
             reason = Evict.CAP
         elif chunk.class_id == search.newcomer:
             reason = Evict.OWN
-        elif self._rows[chunk.class_id].rank < \
-                self._rows[search.newcomer].rank:
+        elif _rank_here(self._rows[chunk.class_id]) < search.rank:
             reason = Evict.ABOVE
         else:
             reason = Evict.PEER
@@ -396,9 +396,11 @@ class ChunkOrdered(ChunkStrategy):
         def may(account: Account) -> bool:
             return self._can_give(search, account.class_ids[0])
 
-        giver = strict_giver(there, own, may, above) \
-            if self._mode is Mode.STRICT else \
-            weighted_giver(there, own, 1, may, above)
+        if self._mode is Mode.STRICT:
+            own = Account((), search.rank, 0, 0)
+            giver = strict_giver(there, own, may, above)
+        else:
+            giver = weighted_giver(there, own, 1, may, above)
         return giver.class_ids[0] if giver else None
 
     def _can_give(self, search: _Search, class_id: int) -> bool:
@@ -689,6 +691,9 @@ class ChunkOrdered(ChunkStrategy):
     def _mark_dirty(self, chunk: _Slot, dirty: bool) -> None:
         change = 1 if dirty else -1
         chunk.dirty = dirty
+        if dirty and self._mode is not Mode.LRU \
+                and self._rows[chunk.class_id].flags & Flag.PASSING:
+            chunk.staged = True
         self._dirty_slots += change
         self._stats[chunk.class_id].dirty += change
         if chunk.staged:
@@ -749,6 +754,11 @@ class ChunkOrdered(ChunkStrategy):
             setattr(target, name, getattr(target, name) + change)
         target.reclassed += 1
         chunk.class_id = class_id
+
+
+def _rank_here(row: ChunkRow) -> int:
+    """What chunks of a class rank as; those that pass through below all."""
+    return -1 if row.flags & Flag.PASSING else row.rank
 
 
 def _stays_out(row: ChunkRow, sequential: bool) -> Optional[Bypass]:

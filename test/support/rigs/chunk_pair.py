@@ -25,7 +25,7 @@ SHARES = (0, 0, 0, PARTS // 10, PARTS // 4, PARTS // 2)
 CAPS = (PARTS, PARTS, PARTS, PARTS // 2, PARTS // 3, PARTS // 20, 0)
 FLAGS = (Flag.NONE,) * 12 + tuple(
     flag for flag in Flag if flag is not Flag.NONE) + (
-        Flag.EVICT_ON_HIT | Flag.NO_ALLOCATE,)
+        Flag.EVICT_ON_HIT | Flag.NO_ALLOCATE,) + (Flag.PASSING,) * 3
 
 
 class Different(AssertionError):

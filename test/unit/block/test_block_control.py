@@ -149,3 +149,33 @@ def test_refusal_of_dmsetup_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv('PATH', '%s:/bin' % tmp_path)
     with pytest.raises(ControlFailed, match='no such device'):
         control.run(['status', 'x'])
+
+
+class Module:
+    """The answers of dmsetup for a module of some version."""
+
+    def __init__(self, version):
+        self.version = version
+        self.table = ''
+
+    def run(self, words):
+        if words == ['targets']:
+            return 'linear           v1.4.0\ndss              v%s\n' \
+                % self.version
+        assert words[:4] == ['message', 'a', '0', 'classes']
+        if len(words) > 4:
+            self.table = '\n'.join(words[4:])
+        return self.table
+
+
+@pytest.mark.parametrize('version, classes', [
+    ('1.2.0', {5, 8}), ('1.3.0', {5, 8, 31}), ('1.10.0', {5, 8, 31})])
+def test_a_module_gets_the_classes_of_cold_copies_if_it_knows_them(
+        monkeypatch, version, classes):
+    module = Module(version)
+    monkeypatch.setattr(control, 'run', module.run)
+    rows = control_classes.rows_of(ClassTable.of([
+        ClassSpec(5, 'cold', 1), ClassSpec(8, 'high', 10)]))
+    assert control.send_classes('a', rows)
+    assert set(table.parse_rows(module.table)) == classes
+    assert not control.send_classes('a', rows)

@@ -143,7 +143,9 @@ def test_memory_that_is_one_byte_short_is_refused():
     ChunkRow(flags=Flag.DIRECT_SSD, allocate=Allocate.NEVER),
     ChunkRow(flags=Flag.PIN, allocate=Allocate.NEVER),
     ChunkRow(flags=Flag.PIN | Flag.EVICT_ON_HIT),
-    ChunkRow(flags=Flag.PIN | Flag.DIRECT_HDD)], ids=str)
+    ChunkRow(flags=Flag.PIN | Flag.DIRECT_HDD),
+    ChunkRow(flags=Flag.PASSING | Flag.EVICT_ON_HIT),
+    ChunkRow(flags=Flag.PASSING, allocate=Allocate.NEVER)], ids=str)
 def test_an_unsound_row_is_refused_and_nothing_of_its_table_is_loaded(
         core, row):
     core.set_table({1: ChunkRow(allocate=Allocate.NEVER)})
@@ -160,7 +162,7 @@ def test_flags_and_orders_that_nobody_knows_are_refused(core):
     spec = core_library.class_spec(ChunkRow())
     for field in ('flags', 'inner', 'allocate'):
         spec = core_library.class_spec(ChunkRow())
-        setattr(spec, field, 0x20)
+        setattr(spec, field, 0x40)
         assert LIBRARY.dss_core_set_class(
             core.core, 1, ctypes.byref(spec)) == -errno.EINVAL
     assert LIBRARY.dss_core_set_class(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift_dss.block import table
+from swift_dss.block import control_classes, table
 from swift_dss.block.table import BadLine, Latency, TargetTable
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
 from swift_dss.strategy.eviction.chunks import ChunkRow, Flag, Inner
@@ -21,10 +21,11 @@ rows = st.builds(
     floor_parts=st.integers(0, 30000), cap_parts=st.integers(30000, 65536),
     dirty_cap_parts=st.integers(0, 65536),
     weight=st.integers(1, 1000), cutoff_sectors=st.integers(0, 1 << 31),
-    allocate=st.sampled_from(list(Allocate)),
+    allocate=st.sampled_from([Allocate.ALWAYS, Allocate.ROOM]),
     write_mode=st.integers(0, 2),
     flags=st.sampled_from([Flag.NONE, Flag.EVICT_ON_HIT,
-                           Flag.NO_ALLOCATE | Flag.DIRECT_HDD]),
+                           Flag.NO_ALLOCATE | Flag.DIRECT_HDD,
+                           Flag.PASSING]),
     inner=st.sampled_from(list(Inner)))
 
 
@@ -118,7 +119,7 @@ def test_bad_rows_are_refused(row):
 
 
 def test_rows_of_a_class_table():
-    rows = table.rows_of(ClassTable.of([
+    rows = control_classes.rows_of(ClassTable.of([
         ClassSpec(0, 'unclassified', 0, Allocate.ROOM),
         ClassSpec(11, 'bronze', 100, inner='gdsf'),
         ClassSpec(12, 'silver', 200, inner='sieve'),
@@ -128,7 +129,9 @@ def test_rows_of_a_class_table():
         # What only the engine of files knows is lru here.
         '11,100,always,back,0,65536,1,0,-,65536 '
         '12,200,always,back,0,65536,1,0,-,65536,sieve '
-        '25,900,always,back,6554,65536,1,0,pin,32768')
+        '25,900,always,back,6554,65536,1,0,pin,32768 '
+        # Cold copies of silver; those of bronze are bronze.
+        '31,200,always,back,0,65536,1,0,passing,65536')
 
 
 def test_counters():

@@ -162,19 +162,45 @@ STAGED = ClassTable.of([
     (None, [0, 1, 2, 3, 4, 5, 9]), (0, [0, 1, 2, 3, 4, 5, 9]),
     (1, [0, 9, 2, 3, 4, 5, 9]), (2, [0, 9, 9, 3, 4, 5, 9]),
     (3, [0, 9, 9, 3, 4, 5, 9])])
-def test_the_kernel_gets_cold_copies_under_the_lowest_class(
+def test_the_kernel_reads_cold_copies_under_the_lowest_class(
         rank: Optional[int], classes: list[int]) -> None:
-    assert [staged_map(ClassMap.uniform(class_id), rank, STAGED).rest
+    assert [staged_map(ClassMap.uniform(class_id), rank, STAGED, False).rest
             for class_id in (0, 1, 2, 3, 4, 5, 9)] == classes
+
+
+@pytest.mark.parametrize('rank, classes', [
+    (None, [0, 1, 2, 3, 4, 5, 9]), (0, [0, 1, 2, 3, 4, 5, 9]),
+    (1, [0, 30, 2, 3, 4, 5, 9]), (2, [0, 30, 31, 3, 4, 5, 9])])
+def test_the_kernel_writes_cold_copies_under_classes_of_their_own(
+        rank: Optional[int], classes: list[int]) -> None:
+    assert [staged_map(ClassMap.uniform(class_id), rank, STAGED, True).rest
+            for class_id in (0, 1, 2, 3, 4, 5, 9)] == classes
+
+
+def test_classes_of_cold_copies_have_ids_that_no_row_has() -> None:
+    table = ClassTable.of([ClassSpec(class_id, 'c%d' % class_id, class_id)
+                           for class_id in range(4, 32)])
+    assert table.passing == {31: 3, 30: 2, 29: 1}
+    assert table.kernel_name_of(2) == 'c30 (cold copies)'
+    assert table.kernel_name_of(4) == 'c4'
+    # No id is left for the others.
+    assert [staged_map(ClassMap.uniform(class_id), 1, table, True).rest
+            for class_id in (31, 28)] == [3, 4]
+
+
+def test_a_class_whose_copies_are_all_warm_has_none_of_its_own() -> None:
+    table = ClassTable.of([ClassSpec(9, 'cold', 1), ClassSpec(
+        1, 'one', 10, warm_copies=3)])
+    assert table.passing == {}
 
 
 def test_spans_of_a_cold_copy_are_staged_each_by_its_class() -> None:
     mixed = ClassMap.from_spans([Span(0, 10, 1), Span(20, 5, 3)], rest=2)
-    assert staged_map(mixed, 0, STAGED) is not None
-    assert staged_map(mixed, 2, STAGED) == ClassMap.from_spans(
+    assert staged_map(mixed, 0, STAGED, False) is not None
+    assert staged_map(mixed, 2, STAGED, False) == ClassMap.from_spans(
         [Span(0, 20, 9), Span(20, 5, 3)], rest=9)
 
 
 def test_without_a_class_for_them_cold_copies_keep_their_own() -> None:
     table = ClassTable.of([ClassSpec(3, 'pinned', 30, pin=True)])
-    assert staged_map(ClassMap.uniform(3), 2, table).rest == 3
+    assert staged_map(ClassMap.uniform(3), 2, table, True).rest == 3

@@ -84,10 +84,8 @@ void dss_core_commit(struct dss_core *core, dss_slot_t slot, bool dirty)
 	struct dss_entry *entry = used_entry(core, slot);
 
 	end_busy(core, dss_from_slot(slot), BITS_TAKEN);
-	if (dirty && !(entry->bits & BITS_DIRTY)) {
-		entry->bits |= BITS_DIRTY;
-		count_dirty(core, entry, 1);
-	}
+	if (dirty && !(entry->bits & BITS_DIRTY))
+		turn_dirty(core, entry);
 	entry->bits &= ~BITS_AGAIN;
 	join_list(core, dss_from_slot(slot), false);
 }
@@ -122,9 +120,9 @@ int dss_core_load(struct dss_core *core, u32 slot, u64 oblock,
 		return -EBUSY;
 	if (index_find(core, oblock) != NONE)
 		return -EEXIST;
-	occupy(core, slot, oblock, class_id, dirty ? BITS_DIRTY : 0);
+	occupy(core, slot, oblock, class_id, 0);
 	if (dirty)
-		count_dirty(core, &core->entries[slot], 1);
+		turn_dirty(core, &core->entries[slot]);
 	join_list(core, slot, false);
 	return 0;
 }

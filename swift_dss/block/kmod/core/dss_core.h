@@ -145,7 +145,15 @@ enum dss_write_mode {
 #define DSS_DIRECT_SSD		BIT(3)
 /* Never a victim. */
 #define DSS_PIN			BIT(4)
-#define DSS_CLASS_FLAGS		0x1fU
+/*
+ * For copies that are only passing through, on their way to the origin. A
+ * write comes with the rank of the class: it waits no longer, and counts for
+ * dirty caps like one of a class that stays. Once here, its chunk ranks below
+ * all classes: the first to be cleaned, and then to leave. A read finds room
+ * only in place of such chunks.
+ */
+#define DSS_PASSING		BIT(5)
+#define DSS_CLASS_FLAGS		0x3fU
 
 /* The order of eviction of a class's clean slots. */
 enum dss_inner {
@@ -187,9 +195,10 @@ enum dss_inner {
  *	DSS_PARTS is no limit
  * @allocate: enum dss_allocate
  * @write_mode: enum dss_write_mode
- * @flags: DSS_EVICT_ON_HIT ... DSS_PIN. DSS_DIRECT_SSD excludes
+ * @flags: DSS_EVICT_ON_HIT ... DSS_PASSING. DSS_DIRECT_SSD excludes
  *	DSS_DIRECT_HDD, DSS_NO_ALLOCATE and DSS_ALLOCATE_NEVER; DSS_PIN
- *	excludes these and DSS_EVICT_ON_HIT
+ *	excludes these and DSS_EVICT_ON_HIT; DSS_PASSING excludes all others
+ *	and DSS_ALLOCATE_NEVER
  * @inner: enum dss_inner; not asked in DSS_MODE_LRU
  */
 struct dss_class_spec {

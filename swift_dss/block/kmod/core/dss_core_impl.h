@@ -127,6 +127,22 @@ spec_of(const struct dss_core *core, unsigned int class_id)
 	return &core->rows[class_id].spec;
 }
 
+/* What a class's slots rank as; what passes through ranks below all. */
+static inline u32 rank_here(const struct dss_core *core, unsigned int class_id)
+{
+	const struct dss_class_spec *spec = spec_of(core, class_id);
+
+	return spec->flags & DSS_PASSING ? 0 : 1 + spec->rank;
+}
+
+/* What a miss of a class ranks as; @how: DSS_MISS_* */
+static inline u32 rank_coming(const struct dss_core *core,
+			      unsigned int class_id, unsigned int how)
+{
+	return how & DSS_MISS_DIRTY ? 1 + spec_of(core, class_id)->rank :
+		rank_here(core, class_id);
+}
+
 /* Whether the class has all that it may have. */
 static inline bool at_cap(const struct dss_core *core, unsigned int class_id)
 {

@@ -14,8 +14,7 @@ void dss_core_set_dirty(struct dss_core *core, dss_slot_t slot)
 		return;
 	}
 	leave_list(core, dss_from_slot(slot));
-	entry->bits |= BITS_DIRTY;
-	count_dirty(core, entry, 1);
+	turn_dirty(core, entry);
 	join_list(core, dss_from_slot(slot), false);
 }
 
@@ -106,19 +105,15 @@ u32 dss_core_stage_room(const struct dss_core *core)
 bool dss_core_may_dirty(const struct dss_core *core, unsigned int class_id)
 {
 	u32 rank, dirty = 0, cap;
-	unsigned int place;
+	unsigned int other;
 
 	DSS_FORBID(class_id >= DSS_CLASSES);
 	rank = spec_of(core, class_id)->rank;
 	cap = core->rows[class_id].dirty_cap;
 	if (cap == NO_CAP || core->mode == DSS_MODE_LRU)
 		return true;
-	for (place = 0; place < DSS_CLASSES; place++) {
-		unsigned int other = core->order[place];
-
-		if (spec_of(core, other)->rank > rank)
-			break;
-		dirty += core->stats[other].dirty;
-	}
+	for (other = 0; other < DSS_CLASSES; other++)
+		if (spec_of(core, other)->rank <= rank)
+			dirty += core->stats[other].dirty;
 	return dirty < cap;
 }

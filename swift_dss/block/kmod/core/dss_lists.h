@@ -173,6 +173,16 @@ static inline void count_dirty(struct dss_core *core,
 		core->nr_staged += change;
 }
 
+/* By the right of its class, or as the stage's: what passes through is that. */
+static inline void turn_dirty(struct dss_core *core, struct dss_entry *entry)
+{
+	if (core->mode != DSS_MODE_LRU &&
+	    spec_of(core, entry_class(entry))->flags & DSS_PASSING)
+		entry->bits |= BITS_STAGED;
+	entry->bits |= BITS_DIRTY;
+	count_dirty(core, entry, 1);
+}
+
 static inline void make_busy(struct dss_core *core, u32 slot, u32 why)
 {
 	struct dss_entry *entry = &core->entries[slot];

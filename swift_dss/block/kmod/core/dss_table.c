@@ -45,10 +45,10 @@ static void sort_order(struct dss_core *core)
 	unsigned int place, class_id;
 
 	for (class_id = 0; class_id < DSS_CLASSES; class_id++) {
-		u32 rank = spec_of(core, class_id)->rank;
+		u32 rank = rank_here(core, class_id);
 
 		for (place = class_id; place > 0; place--) {
-			if (spec_of(core, core->order[place - 1])->rank <= rank)
+			if (rank_here(core, core->order[place - 1]) <= rank)
 				break;
 			core->order[place] = core->order[place - 1];
 		}
@@ -86,6 +86,8 @@ static bool flags_agree(const struct dss_class_spec *spec)
 		return false;
 	if (spec->flags & DSS_PIN &&
 	    (away || spec->flags & DSS_EVICT_ON_HIT))
+		return false;
+	if (spec->flags & DSS_PASSING && (away || spec->flags != DSS_PASSING))
 		return false;
 	return true;
 }

@@ -12,10 +12,11 @@
 /*
  * The obstacles in a search for a victim: the first class, in eviction order,
  * that has only dirty or busy slots, and whether floors or pins kept a class
- * from giving.
+ * from giving. @rank: that the newcomer comes with.
  */
 struct search {
 	unsigned int newcomer;
+	u32 rank;
 	unsigned int dirty_class;
 	bool dirty;
 	bool held;
@@ -53,7 +54,7 @@ static int strict_giver(const struct dss_core *core, struct search *search)
 
 		if (!core->stats[class_id].resident)
 			continue;
-		if (spec_of(core, class_id)->rank > spec->rank &&
+		if (rank_here(core, class_id) > search->rank &&
 		    !(spec->flags & DSS_DIRECT_SSD))
 			break;
 		if (can_give(core, class_id, search))
@@ -159,11 +160,10 @@ static u32 first_out(struct dss_core *core, unsigned int class_id)
 
 /* Name the clean slot that leaves first of @class_id as the victim. */
 static void give(struct dss_core *core, struct dss_verdict *verdict,
-		 unsigned int class_id, bool cap)
+		 const struct search *search, unsigned int class_id, bool cap)
 {
 	u32 slot = first_out(core, class_id);
 	const struct dss_entry *entry = &core->entries[slot];
-	unsigned int newcomer = verdict->class_id;
 
 	verdict->kind = DSS_VERDICT_VICTIM;
 	verdict->slot = dss_to_slot(slot);
@@ -171,10 +171,9 @@ static void give(struct dss_core *core, struct dss_verdict *verdict,
 	verdict->victim_class = entry_class(entry);
 	if (cap)
 		verdict->reason = DSS_EVICT_CAP;
-	else if (verdict->victim_class == newcomer)
+	else if (verdict->victim_class == search->newcomer)
 		verdict->reason = DSS_EVICT_OWN;
-	else if (spec_of(core, verdict->victim_class)->rank <
-		 spec_of(core, newcomer)->rank)
+	else if (rank_here(core, verdict->victim_class) < search->rank)
 		verdict->reason = DSS_EVICT_ABOVE;
 	else
 		verdict->reason = DSS_EVICT_PEER;
@@ -189,7 +188,7 @@ static void miss_at_cap(struct dss_core *core, struct dss_verdict *verdict,
 	if (spec_of(core, class_id)->allocate == DSS_ALLOCATE_ALWAYS &&
 	    core->stats[class_id].resident &&
 	    can_give(core, class_id, search)) {
-		give(core, verdict, class_id, true);
+		give(core, verdict, search, class_id, true);
 		return;
 	}
 	bypass(core, verdict, search->dirty ? DSS_BYPASS_DIRTY :
@@ -202,7 +201,7 @@ static void miss_when_full(struct dss_core *core, struct dss_verdict *verdict,
 	int class_id = givers[core->mode](core, search);
 
 	if (class_id >= 0)
-		give(core, verdict, class_id, false);
+		give(core, verdict, search, class_id, false);
 	else if (search->dirty)
 		bypass(core, verdict, DSS_BYPASS_DIRTY);
 	else if (search->held)
@@ -233,7 +232,9 @@ static int stays_out(const struct dss_core *core, unsigned int class_id,
 static bool has_no_right(const struct dss_core *core, unsigned int class_id,
 			 unsigned int how)
 {
-	struct search search = { .newcomer = class_id };
+	struct search search = {
+		.newcomer = class_id, .rank = rank_coming(core, class_id, how)
+	};
 	const struct dss_class_spec *spec;
 
 	spec = spec_of(core, class_id);
@@ -281,7 +282,10 @@ bool dss_core_must_wait(const struct dss_core *core, unsigned int class_id,
 static bool miss_staged(struct dss_core *core, unsigned int class_id,
 			struct dss_verdict *verdict)
 {
-	struct search search = { .newcomer = class_id };
+	struct search search = {
+		.newcomer = class_id,
+		.rank = rank_coming(core, class_id, DSS_MISS_DIRTY)
+	};
 	int giver = -1;
 
 	if (!dss_core_stage_room(core))
@@ -293,7 +297,7 @@ static bool miss_staged(struct dss_core *core, unsigned int class_id,
 		giver = staged_giver(core, &search);
 		if (giver < 0)
 			return false;
-		give(core, verdict, giver, false);
+		give(core, verdict, &search, giver, false);
 	}
 	verdict->staged = true;
 	return true;
@@ -302,7 +306,9 @@ static bool miss_staged(struct dss_core *core, unsigned int class_id,
 void dss_core_miss(struct dss_core *core, unsigned int class_id,
 		   unsigned int how, struct dss_verdict *verdict)
 {
-	struct search search = { .newcomer = class_id };
+	struct search search = {
+		.newcomer = class_id, .rank = rank_coming(core, class_id, how)
+	};
 	const struct dss_class_spec *spec;
 	int reason;
 
