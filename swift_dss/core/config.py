@@ -65,6 +65,8 @@ class TierConf:
         without a line in [engine]
     :param eviction: ``class_ordered``, ``weighted``, or an order for all
         classes
+    :param self_tuning: choose the order inside classes (or that of all) by
+        what is read
     :param ssd_bytes: room for objects on each device's SSD; 0 takes the
         file system's size
     :param high_watermark: share of ``ssd_bytes`` where eviction starts
@@ -95,6 +97,7 @@ class TierConf:
 
     engine: str = 'file'
     eviction: str = 'class_ordered'
+    self_tuning: bool = False
     ssd_bytes: int = 0
     high_watermark: float = 0.85
     low_watermark: float = 0.75

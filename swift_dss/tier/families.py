@@ -28,6 +28,8 @@ FROM_ZERO = {
     'tier.events_failed': 'events of object servers that failed',
     'tier.index_damaged': 'indexes that were set aside as damaged',
     'tier.move_errors': 'moves between tiers that failed',
+    'tier.order_changes': 'orders of eviction that self-tuning brought into '
+                          'force',
     'tier.promoted_bytes': 'bytes that came back to the SSD',
     'tier.rotten_bytes': 'bytes of a disk that are not those written there',
     'tier.rotten_versions_lost': 'versions that rot took from this node',

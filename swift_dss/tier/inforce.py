@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
 from swift_dss.io.start.text import read_text
+from swift_dss.strategy.tuning.choices import Choice
 from swift_dss.wire.settings import classtable, nodeconf
 
 
@@ -33,12 +35,24 @@ class Source:
 
 class InForce:
     """The configuration and tables in force. A part looks them up when it
-    begins a piece of work: :meth:`take` changes them under way."""
+    begins a piece of work: :meth:`take` and :meth:`choose` change them under
+    way.
+
+    :ivar conf, table: in force
+    :ivar configured: both as they are written
+    """
 
     def __init__(self, conf: NodeConf, table: ClassTable) -> None:
+        self.configured = conf, table
         self.conf = conf
         self.table = table
 
     def take(self, conf: NodeConf, table: ClassTable) -> None:
-        """Bring these into force."""
-        self.conf, self.table = conf, table
+        """Bring these into force, as they are."""
+        self.configured = self.conf, self.table = conf, table
+
+    def choose(self, choice: Choice) -> None:
+        """Bring an order of eviction into force; all else is as configured."""
+        conf, table = self.configured
+        eviction, self.table = choice.apply(conf.tier.eviction, table)
+        self.conf = replace(conf, tier=replace(conf.tier, eviction=eviction))

@@ -49,7 +49,8 @@ def status(node: Node) -> Dict[str, Any]:
     return {
         'pid': os.getpid(), 'up_seconds': time.time() - node.started_at,
         'engine': conf.tier.engine,
-        'eviction': conf.tier.eviction,
+        'eviction': node.in_force.configured[0].tier.eviction,
+        'self_tuning': node.ledger.tuning.status(),
         'carrier': node.local.mover.io.name,
         'rebuild_needed': node.due.rebuild,
         'sweep_needed': node.due.unclean,

@@ -46,6 +46,7 @@ class Upkeep:
         node.ours.check_replicator(conf)
         before = node.in_force.table
         node.in_force.take(conf, table)
+        node.ledger.tuning.renew()
         node.ours.take_policies()
         for class_id in range(32):
             pin = table.spec(class_id).pin
@@ -87,6 +88,7 @@ class Upkeep:
                 time.time(),
                 node.gateway is None or node.gateway.link().drains)
             node.ledger.workload.save()
+            node.ledger.tuning.look()
             node.space.look(node.keepers.names)
             node.index.file.shrink(_SHRINK_PAGES)
             for _ in range(_NAMED_AT_ONCE):

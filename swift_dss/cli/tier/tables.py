@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from swift_dss.cli.block import tables
@@ -21,6 +22,7 @@ def status(answer: Dict[str, Any]) -> str:
         parts.append(_gateway(answer['gateway']))
         parts.append(_link(answer['link']))
     parts += ['warning: ' + text for text in answer['space']['warnings']]
+    parts += map(tuning, answer.get('self_tuning', ()))
     parts.append(_prefetch(answer.get('prefetch') or {}))
     parts.append(_classify(answer.get('classify') or {}))
     return '\n\n'.join(part for part in parts if part)
@@ -48,6 +50,27 @@ def _header(answer: Dict[str, Any]) -> str:
         text += '\n%s is not ours any more and was left as it is; "swift-' \
             'dss tier verify" names what lacks bytes there' % name
     return text
+
+
+def tuning(told: Dict[str, Any]) -> str:
+    """A tuner: what is in force and why, and what each order would save."""
+    where = '' if told['shard'] is None else ' of shard %d' % told['shard']
+    text = 'self-tuning%s: %s is in force, configured is %s; since %s: %s' % (
+        where, told['in_force'], told['configured'],
+        seconds(time.time() - told['since']), told['why'])
+    if told['is_held']:
+        text += '\nit stays for now: another order did not keep its promise'
+    text += '\n%s of all objects are sampled, %d are remembered; %.1f of ' \
+        '%.1f s of processor time' % (
+            share(told['sample_share'], 1), told['objects'],
+            told['cpu_seconds'], told['daemon_cpu_seconds'])
+    return '%s\n%s' % (text, table(
+        ('ORDER', 'WOULD SAVE>', ''), [
+            (name, share(saved, 1), ', '.join(
+                word for word, order in (
+                    ('in force', 'in_force'), ('configured', 'configured'))
+                if told[order] == name))
+            for name, saved in told['saved'].items()]))
 
 
 def _devices(devices: List[Dict[str, Any]]) -> str:

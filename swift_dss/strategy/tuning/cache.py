@@ -11,7 +11,7 @@ from typing import List, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.objects import orders
-from swift_dss.strategy.eviction.objects.verbs import ObjectCache
+from swift_dss.strategy.eviction.objects.verbs import HIT, ObjectCache
 from swift_dss.strategy.tuning.choices import Choice
 from swift_dss.strategy.tuning.chooser import Verdict
 from swift_dss.strategy.tuning.shadows import REMOVE, Penalty
@@ -50,7 +50,8 @@ class TunedCache(ObjectCache):
         result = self._inner.access(key, size, class_id, sequential)
         self._noted(key, size, class_id)
         self._accesses += 1
-        change = self.tuner.hear(key, size, class_id, 0.0)
+        change = self.tuner.hear(key, size, class_id, 0.0,
+                                 is_hit=result == HIT)
         if change is not None:
             self.changes.append((self._accesses, change))
             self._exchange()

@@ -8,9 +8,10 @@ batch of the same accesses.
 
 - Another candidate comes into force if its gain over the one in force is
   above a margin by several standard errors, both larger over fewer batches.
-- The configured one comes back as soon as it gains half as much by itself, by
-  ``BACK_ERRORS`` standard errors, or once all batches say that leaving it
-  gains next to nothing.
+- The configured one comes back if the true cache disappoints
+  (:mod:`~swift_dss.strategy.tuning.guard`); as soon as it gains half as much
+  by itself, by ``BACK_ERRORS`` standard errors; or once all batches say that
+  leaving it gains next to nothing.
 - Away from the configured one it goes ``changes_a_day`` times in 24 hours at
   most. The way back is never refused.
 """
@@ -30,6 +31,8 @@ _LONGEST = max(_HORIZONS)
 BACK_ERRORS = 2.5
 #: A gain that is not worth another order than the configured one.
 _NOTHING = 0.0005
+#: For so long the configured one stays after the guard brought it back.
+HELD_BATCHES = 512
 DAY_SECONDS = 86400.0
 
 
@@ -42,6 +45,8 @@ class Verdict:
     :param error: the gain's standard error
     :param batches: that it was seen over
     :param saved: what each saved over them, as such a share
+    :param by_guard: the true cache saved less than it should; ``gain`` is
+        that loss
     """
 
     old: int
@@ -50,6 +55,7 @@ class Verdict:
     error: float
     batches: int
     saved: Tuple[float, ...]
+    by_guard: bool = False
 
 
 #: The cost of all that was asked, and how much of it each candidate saved.
@@ -69,6 +75,7 @@ class Chooser:
         #: Sums of all batches up to and with one; a row more than those.
         self._sums: Deque[_Batch] = deque(maxlen=_LONGEST + 1)
         self._left_at: Deque[float] = deque()
+        self._held = 0
         self.current = current
 
     def restart(self) -> None:
@@ -77,11 +84,13 @@ class Chooser:
         self._sums.clear()
 
     def judge(self, asked: float, saved: Sequence[float],
-              now: float) -> Optional[Verdict]:
+              now: float, may_leave: bool = True) -> Optional[Verdict]:
         """A batch more; the change that it leads to, which is made.
 
         :param asked: 0: the batch has no reads, and is left out
         :param now: seconds, of any clock that never goes back
+        :param may_leave: another one than the one in force may come, and not
+            only the configured one
         """
         if asked <= 0:
             return None
@@ -90,7 +99,9 @@ class Chooser:
             self._sums.append((0.0,) * len(row))
         self._batches.append(row)
         self._sums.append(tuple(map(sum, zip(self._sums[-1], row))))
-        verdict = self._way_back() or self._way_on(now)
+        self._held = max(0, self._held - 1)
+        verdict = self._way_back() or (
+            self._way_on(now) if may_leave else None)
         if verdict is not None:
             if verdict.new:
                 self._left_at.append(now)
@@ -98,6 +109,20 @@ class Chooser:
             # The batches that led to it would lead back and forth.
             self.restart()
         return verdict
+
+    def go_back(self, loss: float, error: float, batches: int) -> Verdict:
+        """The guard's verdict: the configured one, at once and for a while.
+        """
+        verdict = Verdict(self.current, 0, loss, error, batches,
+                          self.saved(batches), True)
+        self.current, self._held = 0, HELD_BATCHES
+        self.restart()
+        return verdict
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the guard still keeps the configured one."""
+        return self._held > 0
 
     @property
     def batches(self) -> int:
@@ -132,7 +157,7 @@ class Chooser:
         return None
 
     def _way_on(self, now: float) -> Optional[Verdict]:
-        if self._is_spent(now):
+        if self._held or self._is_spent(now):
             return None
         for length, (margin, errors) in _HORIZONS.items():
             if length > len(self._batches):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import compress
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Sequence
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.eviction.objects import compiled, orders
@@ -22,10 +22,13 @@ from swift_dss.strategy.tuning.choices import Choice
 MOST, MOST_PYTHON = 16000, 3000
 #: Sampled accesses that are played at once, and judged as one.
 BATCH = 128
-#: As C numbers them.
-ACCESS, REMOVE = 0, 2
+#: As C numbers them. A write exchanges an object, and is nobody's miss.
+ACCESS, WRITE, REMOVE = 0, 1, 2
 #: C's results to one for each hit.
 _IS_HIT = bytes(number == HIT for number in range(256))
+#: A shadow is warm once so much of its room is in use, or once so many
+#: batches have not added more than a hundredth.
+_FULL, _STILL_BATCHES = 0.9, 32
 _MASK = (1 << 64) - 1
 _ODD = 0x9E3779B97F4A7C15
 
@@ -67,6 +70,22 @@ class Shadow:
                                      penalty.weights, penalty)
 
     @property
+    def used(self) -> int:
+        """Bytes."""
+        if self._fast is not None:
+            return self._fast.used_bytes
+        assert self._slow is not None
+        return self._slow.used_bytes
+
+    @property
+    def objects(self) -> int:
+        """The most that it remembered at a time."""
+        if self._fast is not None:
+            return self._fast.remembered
+        assert self._slow is not None
+        return len(self._slow)
+
+    @property
     def filled(self) -> float:
         """The share of its room that is in use, if it has more objects than
         memory allows; else 1."""
@@ -90,22 +109,57 @@ class Shadow:
 
     def _ask(self, key: int, size: int, class_id: int, verb: int) -> bool:
         assert self._slow is not None
-        if verb == REMOVE:
+        if verb != ACCESS:
             self._slow.remove(key)
+        if verb == REMOVE:
             return False
         return self._slow.access(key, size, class_id) == HIT
 
 
-class Rows:
-    """Accesses in columns, as C wants them."""
+class Batch(NamedTuple):
+    """Figures of some sampled accesses.
 
-    __slots__ = ('keys', 'sizes', 'class_ids', 'verbs')
+    :param asked: the cost of all reads without a cache
+    :param saved: what each candidate saved of it
+    :param true: what the true cache saved of it; None if that is not known
+    """
+
+    asked: float
+    saved: List[float]
+    true: Optional[float]
+
+
+class Rows:
+    """Accesses in columns, as C wants them.
+
+    :ivar reads: by access: 1 of a read
+    :ivar hits: by access: 1 where the true cache hit
+    :ivar are_known: ``hits`` holds for all reads
+    """
+
+    __slots__ = ('keys', 'sizes', 'class_ids', 'verbs', 'reads', 'hits',
+                 'are_known')
 
     def __init__(self) -> None:
         self.keys = array('q')
         self.sizes = array('q')
         self.class_ids = array('B')
         self.verbs = array('B')
+        self.reads = bytearray()
+        self.hits = bytearray()
+        self.are_known = True
+
+    def add(self, key: int, size: int, class_id: int, verb: int,
+            is_hit: Optional[bool]) -> None:
+        """One access."""
+        self.keys.append(key)
+        self.sizes.append(size or 1)
+        self.class_ids.append(class_id)
+        self.verbs.append(verb)
+        self.reads.append(verb == ACCESS)
+        self.hits.append(bool(is_hit))
+        if is_hit is None and verb == ACCESS:
+            self.are_known = False
 
 
 class Shadows:
@@ -114,6 +168,7 @@ class Shadows:
     :param room: bytes that the true cache has
     :ivar share: of the objects, that are in the sample
     :ivar generation: how often the shadows began again
+    :ivar is_warm: they have been full since the last beginning
     """
 
     def __init__(self, choices: Sequence[Choice], room: int,
@@ -122,6 +177,8 @@ class Shadows:
         self.room = room
         self.share = 1.0
         self.generation = 0
+        self.is_warm = False
+        self._still = (0, 0)
         self._table = table
         self._penalty = penalty
         self._below = 0
@@ -129,33 +186,28 @@ class Shadows:
         self._shadows: List[Shadow] = []
         self._restart()
 
-    def hear(self, key: int, size: int, class_id: int, verb: int = ACCESS
-             ) -> Optional[Tuple[float, List[float]]]:
+    def hear(self, key: int, size: int, class_id: int, verb: int = ACCESS,
+             is_hit: Optional[bool] = None) -> Optional[Batch]:
         """An access.
 
         :param key: any whole number
-        :returns: with every :data:`BATCH` of the sample: what its reads
-            would have cost without a cache, and what each candidate saved of
-            it
+        :param is_hit: of the true cache; None if that is not known
+        :returns: with every :data:`BATCH` of the sample: its figures
         """
         mixed = key * _ODD & _MASK
         mixed = (mixed ^ mixed >> 32) * _ODD & _MASK
         if mixed >= self._below:
             return None
         rows = self._rows
-        rows.keys.append(mixed >> 1)
-        rows.sizes.append(size or 1)
-        rows.class_ids.append(class_id)
-        rows.verbs.append(verb)
+        rows.add(mixed >> 1, size, class_id, verb, is_hit)
         return None if len(rows.verbs) < BATCH else self._play()
 
-    def _play(self) -> Optional[Tuple[float, List[float]]]:
+    def _play(self) -> Optional[Batch]:
         rows, self._rows = self._rows, Rows()
-        costs = list(map(self._penalty, rows.sizes, rows.class_ids))
-        # A removal is nobody's miss.
-        for at, verb in enumerate(rows.verbs):
-            if verb != ACCESS:
-                costs[at] = 0.0
+        # A write or a removal is nobody's miss.
+        costs = [self._penalty(size, class_id) if is_read else 0.0
+                 for size, class_id, is_read in zip(
+                     rows.sizes, rows.class_ids, rows.reads)]
         saved = [sum(compress(costs, shadow.play(rows)))
                  for shadow in self._shadows]
         filled = min(shadow.filled for shadow in self._shadows)
@@ -165,9 +217,29 @@ class Shadows:
             self.generation += 1
             self._restart()
             return None
-        return sum(costs), saved
+        self._warm()
+        return Batch(sum(costs), saved, sum(compress(costs, rows.hits))
+                     if rows.are_known else None)
+
+    @property
+    def objects(self) -> int:
+        """Of all shadows together."""
+        return sum(shadow.objects for shadow in self._shadows)
+
+    def _warm(self) -> None:
+        """After a batch."""
+        used, (batches, before) = self._shadows[0].used, self._still
+        if batches < _STILL_BATCHES:
+            self._still = (batches + 1, before)
+        else:
+            self._still = (0, used)
+        if used >= _FULL * self._shadows[0].room or (
+                batches == _STILL_BATCHES and used <= 1.01 * before):
+            self.is_warm = True
 
     def _restart(self) -> None:
+        self.is_warm = False
+        self._still = (0, 0)
         self._below = int(self.share * (1 << 64))
         self._rows = Rows()
         self._shadows = [

@@ -8,7 +8,9 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.tuning import choices
 from swift_dss.strategy.tuning.choices import Choice
 from swift_dss.strategy.tuning.chooser import Chooser, Verdict
-from swift_dss.strategy.tuning.shadows import ACCESS, Penalty, Shadows
+from swift_dss.strategy.tuning.guard import Guard, Lag
+from swift_dss.strategy.tuning.shadows import (
+    ACCESS, Batch, Penalty, Shadows)
 
 
 class Tuner:
@@ -18,16 +20,18 @@ class Tuner:
     :param room: of the true cache, in bytes
     :param changes_a_day: see :class:`Chooser`
     :param strategy: the choice that was in force before; '': the configured
+    :param home: the lag then, see :class:`Guard`
     """
 
     def __init__(self, own: Choice, room: int, table: ClassTable,
                  penalty: Penalty, changes_a_day: int = 0,
-                 strategy: str = '') -> None:
+                 strategy: str = '', home: Optional[Lag] = None) -> None:
         self.candidates = choices.candidates(own, table)
         names = [choice.strategy for choice in self.candidates]
         self.shadows = Shadows(self.candidates, room, table, penalty)
         self.chooser = Chooser(changes_a_day, names.index(strategy)
                                if strategy in names else 0)
+        self.guard = Guard(home)
 
     @property
     def current(self) -> Choice:
@@ -35,15 +39,35 @@ class Tuner:
         return self.candidates[self.chooser.current]
 
     def hear(self, key: int, size: int, class_id: int, now: float,
-             verb: int = ACCESS) -> Optional[Verdict]:
+             verb: int = ACCESS, is_hit: Optional[bool] = None
+             ) -> Optional[Verdict]:
         """An access, or a removal; the change that it leads to.
 
         :param now: seconds
+        :param is_hit: of the true cache; None if that is not known
         """
         generation = self.shadows.generation
-        batch = self.shadows.hear(key, size, class_id, verb)
+        batch = self.shadows.hear(key, size, class_id, verb, is_hit)
         if batch is None:
             if generation != self.shadows.generation:
                 self.chooser.restart()
+                self.guard.restart()
             return None
-        return self.chooser.judge(*batch, now)
+        verdict = self._guarded(batch) or self.chooser.judge(
+            batch.asked, batch.saved, now, batch.true is None
+            or bool(self.chooser.current) or self.guard.lag() is not None)
+        if verdict is None:
+            return None
+        if verdict.old:
+            self.guard.changed()
+        else:
+            self.guard.left()
+        return verdict
+
+    def _guarded(self, batch: Batch) -> Optional[Verdict]:
+        if batch.true is None or batch.asked <= 0:
+            return None
+        if self.shadows.is_warm:
+            self.guard.hear(batch.asked, batch.saved[0], batch.true)
+        loss = self.guard.loss() if self.chooser.current else None
+        return None if loss is None else self.chooser.go_back(*loss)

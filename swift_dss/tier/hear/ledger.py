@@ -33,6 +33,7 @@ from swift_dss.tier.keep.keepers import Keepers
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
+from swift_dss.tier.tune.tuning import Tuning
 from swift_dss.tier.workload import Workload
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind, encode_event
@@ -60,6 +61,8 @@ class Ledger:
         self._keepers = keepers
         self.hits = Hits()
         self.workload = Workload(self._index.file)
+        self.tuning = Tuning(self._in_force, self._index.file, keepers,
+                             metrics)
         self._gateway = gateway
         self._metrics = metrics
         self._logger = metrics.logger
@@ -220,6 +223,7 @@ class Ledger:
             elif event.kind is EventKind.GONE:
                 self._due.keep(lambda event=event:  # type: ignore[misc]
                                self.departures.heard(event.version))
+        self.tuning.heard(reads, classes, rows, gone)
         for version, events in reads.items():
             self._note_reads(version, events, classes.get(version))
 

@@ -48,7 +48,7 @@ COLUMNS = ', '.join(_COLUMNS)
 SET_PLACE = ', '.join('%s = ?' % name for name in _COLUMNS)
 #: Microseconds that a byte, and a look for it, take on what is below the
 #: SSD: an HDD of 129 MB/s (the laboratory's model). Only ratios count.
-_LOOK_MICROSECONDS, _BYTES_PER_MICROSECOND = 12800.0, 129.0
+LOOK_MICROSECONDS, BYTES_PER_MICROSECOND = 12800.0, 129.0
 
 
 class Victim(NamedTuple):
@@ -76,7 +76,7 @@ class Placing:
         it takes.
         """
         return self._in_force.table.spec(class_id).weight * (
-            _LOOK_MICROSECONDS + size / _BYTES_PER_MICROSECOND)
+            LOOK_MICROSECONDS + size / BYTES_PER_MICROSECOND)
 
     # -- changes of a row ------------------------------------------------
 
