@@ -8,7 +8,7 @@
 
 /* A free slot gets a chunk; it is in no list yet. */
 static void occupy(struct dss_core *core, u32 slot, u64 oblock,
-		   unsigned int class_id, u32 bits)
+		   unsigned int class_id)
 {
 	struct dss_entry *entry = &core->entries[slot];
 
@@ -16,8 +16,7 @@ static void occupy(struct dss_core *core, u32 slot, u64 oblock,
 	if (slot < core->limit)
 		list_del(core, &core->free, slot);
 	entry->low = (u32)oblock;
-	entry->bits = (u32)(oblock >> 32) << BITS_HIGH | BITS_USED | bits |
-		class_id;
+	entry->bits = (u32)(oblock >> 32) << BITS_HIGH | BITS_USED | class_id;
 	index_add(core, slot);
 	core->nr_used++;
 	core->stats[class_id].resident++;
@@ -71,7 +70,7 @@ dss_slot_t dss_core_take(struct dss_core *core,
 		forget(core, slot, verdict->reason);
 	}
 	DSS_FORBID(core->entries[slot].bits & BITS_USED);
-	occupy(core, slot, number, verdict->class_id, 0);
+	occupy(core, slot, number, verdict->class_id);
 	core->entries[slot].bits |= BITS_BUSY | BITS_TAKEN |
 		(verdict->staged ? BITS_STAGED : 0);
 	core->stats[verdict->class_id].busy++;
@@ -120,7 +119,7 @@ int dss_core_load(struct dss_core *core, u32 slot, u64 oblock,
 		return -EBUSY;
 	if (index_find(core, oblock) != NONE)
 		return -EEXIST;
-	occupy(core, slot, oblock, class_id, 0);
+	occupy(core, slot, oblock, class_id);
 	if (dirty)
 		turn_dirty(core, &core->entries[slot]);
 	join_list(core, slot, false);
