@@ -99,7 +99,8 @@ class Workers:
 
 def test_the_first_bundles_of_many_are_smaller(tmp_path, monkeypatch):
     monkeypatch.setattr(bundling, 'PART_BYTES', 1)
-    node = Node(str(tmp_path), begin=False, bundle_bytes=20000)
+    node = Node(str(tmp_path), begin=False, connect=MemoryS3().connect,
+                bundle_bytes=20000)
     given = Workers()
     node.gateway.parts.bundles.sending.workers = given
     node.queue([node.local.put('o%d' % n, b'x' * 100, class_map=SMALL)
