@@ -137,12 +137,38 @@ class ClassSpec:
 
 @dataclass(frozen=True)
 class ClassTable:
-    """All classes of one server, by id and by name.
+    """All classes of one server, by id and by name. Rows do not change.
 
     An id without a row is treated like class 0, under its own number.
+
+    What each upload asks for is worked out once:
+
+    :ivar cold_class: the class under which the kernel reads cold copies that
+        no client asks for, and writes those without a class in ``passing``:
+        of those that may come to the SSD and leave it again, the
+        lowest-ranked one. Not class 0, which the kernel takes for a request
+        without a class. None if no class will do.
+    :ivar passing: class to the id under which the kernel writes its cold
+        copies: they come with the rank of the class, and leave first. Ids
+        that have no row, the highest for the highest rank; classes for which
+        none is left have ``cold_class``.
     """
 
     specs: Dict[int, ClassSpec] = field(default_factory=dict)
+    cold_class: Optional[ClassSpec] = field(
+        init=False, repr=False, compare=False)
+    passing: Dict[int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        cold = min((spec for spec in self.specs.values() if _passes(spec)),
+                   key=lambda spec: (spec.rank, spec.class_id), default=None)
+        wanted = [spec.class_id for spec in reversed(self.in_eviction_order())
+                  if cold and spec.rank > cold.rank and _passes(spec)
+                  and spec.warm_copies < EVERY_COPY]
+        free = (class_id for class_id in range(CLASS_ID_MAX, UNCLASSIFIED, -1)
+                if class_id not in self.specs)
+        object.__setattr__(self, 'cold_class', cold)
+        object.__setattr__(self, 'passing', dict(zip(wanted, free)))
 
     @classmethod
     def of(cls, specs: Iterable[ClassSpec]) -> ClassTable:
@@ -159,32 +185,6 @@ class ClassTable:
         """Whether a class has fewer warm copies than there may be."""
         specs = [*self.specs.values(), self.spec(UNCLASSIFIED)]
         return any(spec.warm_copies < EVERY_COPY for spec in specs)
-
-    @property
-    def cold_class(self) -> Optional[ClassSpec]:
-        """The class under which the kernel reads cold copies that no client
-        asks for, and writes those without a class in :attr:`passing`: of
-        those that may come to the SSD and leave it again, the lowest-ranked
-        one. Not class 0, which the kernel takes for a request without a
-        class. None if no class will do.
-        """
-        return min((spec for spec in self.specs.values() if _passes(spec)),
-                   key=lambda spec: (spec.rank, spec.class_id), default=None)
-
-    @property
-    def passing(self) -> Dict[int, int]:
-        """Class to the id under which the kernel writes its cold copies: they
-        come with the rank of the class, and leave first. Ids that have no
-        row, the highest for the highest rank; classes for which none is left
-        have :attr:`cold_class`.
-        """
-        cold = self.cold_class
-        wanted = [spec.class_id for spec in reversed(self.in_eviction_order())
-                  if cold and spec.rank > cold.rank and _passes(spec)
-                  and spec.warm_copies < EVERY_COPY]
-        return dict(zip(wanted, (
-            class_id for class_id in range(CLASS_ID_MAX, UNCLASSIFIED, -1)
-            if class_id not in self.specs)))
 
     def kernel_name_of(self, class_id: int) -> str:
         """The name of a class of the kernel's, for a table."""
