@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Run the parts of the tests beside each other, and count every verdict.
 
-    side_by_side.py --slots 3 --logs DIR --limit SECONDS
+    side_by_side.py --slots 3 --logs DIR --limit SECONDS --until SECONDS
         --part NAME COMMAND... [--part NAME COMMAND...]...
+        [--if-time NAME COMMAND...]...
 
 As many parts run at once as there are slots, the first ones first. What a
 part prints goes to ``DIR/NAME.log`` and is shown whole when it ends, so
 that the parts' lines are never mixed; meanwhile a line every half minute
 says how far each is. A part that lasts longer than the limit is
 interrupted, which lets pytest take its clusters down, and has failed.
+
+Parts ``--if-time`` begin after all others. On a slow machine they are cut off
+``--until`` seconds after the beginning of the run, and the last lines say so:
+that is no failure, but a test of theirs that failed before is one.
 
 Exit code 0: every part ended with 0. Interrupted itself, it interrupts
 the parts and waits for them.
@@ -31,6 +36,8 @@ PROGRESS_SECONDS = 30.0
 #: What an interrupted part gets to take its clusters down.
 GRACE_SECONDS = 90.0
 _PERCENT = re.compile(r'\[ *(\d+)%\]')
+#: The last line of a pytest that was interrupted.
+_FAILED = re.compile(r'\b\d+ (failed|errors?)\b')
 _TAIL_BYTES = 4096
 
 
@@ -41,6 +48,7 @@ class Part:
     name: str
     command: List[str]
     log: str
+    if_time: bool = False
     process: Optional[subprocess.Popen] = None
     began: float = 0.0
     seconds: float = 0.0
@@ -80,34 +88,50 @@ class Part:
 
     def percent(self) -> str:
         """What pytest last said of its progress, or a dash."""
-        with open(self.log, 'rb') as source:
-            source.seek(max(0, os.path.getsize(self.log) - _TAIL_BYTES))
-            percents = _PERCENT.findall(
-                source.read().decode('utf-8', 'replace'))
+        percents = _PERCENT.findall(self._last_words())
         return percents[-1] + ' %' if percents else '-'
 
     def verdict(self) -> str:
-        """One word or two."""
-        if self.interrupted:
+        """A few words."""
+        if self.process is None:
+            return 'left out: no time'
+        if self.if_time and self.interrupted and not self.failed():
+            return 'cut off at %s: no time' % self.percent()
+        if self.interrupted and not self.if_time:
             return 'took too long'
-        return 'ok' if self.status == 0 else 'FAILED (%d)' % (
-            -1 if self.status is None else self.status)
+        return 'FAILED (%d)' % (
+            -1 if self.status is None else self.status) \
+            if self.failed() else 'ok'
 
     def failed(self) -> bool:
-        """Anything but an end with status 0 within the limit."""
+        """Anything but an end with status 0 in time."""
+        if self.if_time and (self.process is None or self.interrupted):
+            return self.process is not None and \
+                bool(_FAILED.search(self._last_words()))
         return self.interrupted or self.status != 0
+
+    def _last_words(self) -> str:
+        with open(self.log, 'rb') as source:
+            source.seek(max(0, os.path.getsize(self.log) - _TAIL_BYTES))
+            return source.read().decode('utf-8', 'replace')
 
 
 class Run:
-    """The parts, those that wait in front."""
+    """The parts, those that wait in front.
+
+    :param limit_seconds: that a part may last
+    :param until_seconds: after the beginning, those ``if_time`` are cut off
+    """
 
     def __init__(self, parts: Sequence[Part], slots: int,
-                 limit_seconds: float, out: IO[str]) -> None:
-        self.parts = list(parts)
-        self._waiting = list(parts)
+                 limit_seconds: float, until_seconds: float,
+                 out: IO[str]) -> None:
+        self.parts = sorted(parts, key=lambda part: part.if_time)
+        self._waiting = list(self.parts)
         self._running: List[Part] = []
         self._slots = slots
         self._limit_seconds = limit_seconds
+        self._until_seconds = until_seconds
         self._out = out
         self._began = time.monotonic()
         self._next_progress = self._began + PROGRESS_SECONDS
@@ -127,13 +151,18 @@ class Run:
         return int(any(part.failed() for part in self.parts))
 
     def _step(self) -> None:
+        left_seconds = self._began + self._until_seconds - time.monotonic()
         while self._waiting and len(self._running) < self._slots:
             part = self._waiting.pop(0)
+            if part.if_time and left_seconds <= 0:
+                continue
             self._say('%s begins: %s' % (part.name, ' '.join(part.command)))
             part.start()
             self._running.append(part)
         for part in list(self._running):
-            if part.ended(self._limit_seconds):
+            if part.ended(
+                    part.seconds + left_seconds if part.if_time
+                    else self._limit_seconds):
                 self._running.remove(part)
                 self._show(part)
         if time.monotonic() >= self._next_progress:
@@ -179,36 +208,40 @@ def main(argv: Sequence[str]) -> int:
         signal.signal(signum, interrupted)
     os.makedirs(options.logs, exist_ok=True)
     return Run([
-        Part(name, command, os.path.join(options.logs, name + '.log'))
-        for name, *command in parts], options.slots, options.limit,
-        sys.stdout).run()
+        Part(name, command, os.path.join(options.logs, name + '.log'),
+             kind == '--if-time')
+        for kind, name, *command in parts], options.slots, options.limit,
+        options.until, sys.stdout).run()
 
 
 def _arguments(argv: Sequence[str]
                ) -> Tuple[argparse.Namespace, List[List[str]]]:
     groups: List[List[str]] = [[]]
     for word in argv:
-        if word == '--part':
-            groups.append([])
+        if word in ('--part', '--if-time'):
+            groups.append([word])
         else:
             groups[-1].append(word)
     parser = argparse.ArgumentParser(
         description=(__doc__ or '').splitlines()[0],
-        usage='%(prog)s [options] --part NAME COMMAND... [--part ...]')
+        usage='%(prog)s [options] --part NAME COMMAND... [--part ...] '
+              '[--if-time NAME COMMAND...]')
     parser.add_argument('--slots', type=int, default=2,
                         help='how many run at once (%(default)s)')
     parser.add_argument('--logs', required=True,
                         help='folder for one log a part')
     parser.add_argument('--limit', type=float, default=3600.0,
                         help='seconds a part may last (%(default)s)')
+    parser.add_argument('--until', type=float, default=3600.0,
+                        help='seconds after which parts --if-time are cut '
+                             'off (%(default)s)')
     options = parser.parse_args(groups[0])
     if len(groups) < 2:
         parser.error('no --part')
-    names = [group[0] if group else '' for group in groups[1:]]
     for group in groups[1:]:
-        if len(group) < 2:
-            parser.error('--part %s: a name and a command'
-                         % ' '.join(group))
+        if len(group) < 3:
+            parser.error('%s: a name and a command' % ' '.join(group))
+    names = [group[1] for group in groups[1:]]
     if len(set(names)) != len(names):
         parser.error('two parts of one name: %s' % ' '.join(names))
     return options, groups[1:]

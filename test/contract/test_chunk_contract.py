@@ -167,6 +167,7 @@ def hold_against_reference(path, *arguments):
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
 
 
+@pytest.mark.twin
 @pytest.mark.parametrize('twin', TWINS)
 def test_a_core_that_is_wrong_in_one_place_is_found(
         twin, tmp_path, monkeypatch):

@@ -50,7 +50,7 @@ from swift_dss.tier.local.locks import VersionLocks
 NODES, STEPS = 5, 80
 #: A short campaign tries so many seeds, however long it takes, and then for so
 #: many seconds what comes next; ``swift-dss sim --campaign`` goes on.
-SEEDS, SECONDS = 60, 60
+SEEDS, SECONDS = 60, 20
 #: A twin that is not found in so many is not found.
 TWIN_SEEDS = 200
 #: In so many a twin is not found without the verb that finds it.
@@ -278,12 +278,14 @@ def found(name: str, verbs: Dict[str, int]) -> bool:
     return False
 
 
+@pytest.mark.twin
 @pytest.mark.parametrize('name', TWINS)
 def test_a_guard_that_is_taken_out_is_missed(name, monkeypatch):
     TWINS[name](monkeypatch.setattr)
     assert found(name, SECOND_VERBS)
 
 
+@pytest.mark.twin
 @pytest.mark.parametrize('name', VERBS_TWINS)
 def test_a_verb_finds_what_no_other_one_does(name, monkeypatch):
     verb, plant = VERBS_TWINS[name]
