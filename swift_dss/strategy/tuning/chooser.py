@@ -9,9 +9,11 @@ batch of the same accesses.
 - Another candidate comes into force if its gain over the one in force is
   above a margin by several standard errors, both larger over fewer batches.
 - The configured one comes back if the true cache disappoints
-  (:mod:`~swift_dss.strategy.tuning.guard`); as soon as it gains half as much
-  by itself, by ``BACK_ERRORS`` standard errors; or once all batches say that
-  leaving it gains next to nothing.
+  (:mod:`~swift_dss.strategy.tuning.guard`); as soon as it gains a quarter as
+  much by itself, by ``BACK_ERRORS`` standard errors, which may be after 4
+  batches; or once all batches say that leaving it gains next to nothing. To
+  come back too soon costs what the other order would have saved; to come back
+  too late costs hits, and those objects that the other order gave up.
 - Away from the configured one it goes ``changes_a_day`` times in 24 hours at
   most. The way back is never refused.
 """
@@ -28,7 +30,10 @@ from typing import Deque, Optional, Sequence, Tuple
 _HORIZONS = {8: (0.03, 5.0), 16: (0.02, 4.0), 32: (0.01, 3.5),
              64: (0.006, 3.0), 128: (0.004, 2.5)}
 _LONGEST = max(_HORIZONS)
-BACK_ERRORS = 2.5
+#: The way back, as the load may be another one by now.
+_BACK = {4: 0.0075, **{
+    length: margin / 4 for length, (margin, _) in _HORIZONS.items()}}
+BACK_ERRORS = 1.5
 #: A gain that is not worth another order than the configured one.
 _NOTHING = 0.0005
 #: For so long the configured one stays after the guard brought it back.
@@ -144,7 +149,7 @@ class Chooser:
     def _way_back(self) -> Optional[Verdict]:
         if not self.current:
             return None
-        for length, (margin, _) in _HORIZONS.items():
+        for length, margin in _BACK.items():
             if length > len(self._batches):
                 break
             saved = self.saved(length)
@@ -152,7 +157,7 @@ class Chooser:
             if gain <= -_NOTHING:
                 continue
             error = self._error(0, self.current, gain, length)
-            if length == _LONGEST or gain > margin / 2 + BACK_ERRORS * error:
+            if length == _LONGEST or gain > margin + BACK_ERRORS * error:
                 return Verdict(self.current, 0, gain, error, length, saved)
         return None
 
