@@ -67,6 +67,7 @@ def test_power_cuts_lose_nothing_flushed_and_leave_the_cache_warm(
     assert any(len(cut['classes_after']) > 2 for cut in rounds)
 
 
+@pytest.mark.twin
 @pytest.mark.parametrize('twin', sorted(TWINS))
 def test_wrong_twin_is_caught(twin, tmp_path):
     module = dss_lab.wrong_twin(str(tmp_path), [TWINS[twin]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dss_lab
+import pytest
 
 #: A second passes between two regions of a picture.
 SLOWLY = (
@@ -24,6 +25,7 @@ def test_chunk_that_moves_while_the_table_is_drawn_is_in_one_place(tmp_path):
     assert report['right'] and report['used'] == 248
 
 
+@pytest.mark.twin
 def test_wrong_twin_that_lets_it_come_back_does_not_start_again(tmp_path):
     module = dss_lab.wrong_twin(str(tmp_path), SLOWLY + (HASTY,))
     ended = dss_lab.result('dss_picture.py', module=module, timeout=120)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dss_lab
+import pytest
 
 #: A kernel that takes whatever copy it can read.
 TRUSTING = ('dss_load.c', 'dss_lost_counts(load)) {', 'false) {')
@@ -17,6 +18,7 @@ def test_rotten_table_blocks_cost_no_byte_in_silence():
     assert report['quiet_started'] > 3
 
 
+@pytest.mark.twin
 def test_wrong_twin_that_takes_what_it_can_read_is_caught(tmp_path):
     module = dss_lab.wrong_twin(str(tmp_path), [TRUSTING])
     report = dss_lab.found('dss_rot.py', ['table', 11, 30], module)

@@ -24,6 +24,7 @@ def test_smaller_ssd_costs_no_byte(chunk):
     assert report['kept'] > report['after'] // 2
 
 
+@pytest.mark.twin
 def test_wrong_twin_that_forgets_the_end_is_caught(tmp_path):
     module = dss_lab.wrong_twin(str(tmp_path), [FORGETFUL])
     try:
