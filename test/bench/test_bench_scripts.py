@@ -236,6 +236,23 @@ def _fs_throughput(_tmp_path: pathlib.Path) -> None:
         assert re.search(r'(?m)^%s +dss [\d.]+ MB/s$' % work, done.stdout)
 
 
+def _scenarios(tmp_path: pathlib.Path) -> None:
+    said = {'name': 's', 'crud_profile': [1, 2, 1, 1], 'operation_count': 9,
+            'user_count': 2, 'container_count': 2, 'initial_files': {'a': 4},
+            'sizes': [{'name': 'a', 'size_min': 1, 'size_max': 9000}]}
+    (tmp_path / 'in').mkdir()
+    (tmp_path / 'in' / 'a.scenario').write_text(json.dumps(said))
+    said['initial_files'] = {'a': 10 ** 6}
+    (tmp_path / 'b.scenario').write_text(json.dumps(said))
+    done = _run('scenarios.py', ['--scenarios', str(tmp_path), '-o', '7',
+                                 '--gib', '1', '--on', '/dev/shm'])
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r'(?m)^in/a.scenario +4 +0.0 +7 +0 +0 +\d+ s  ok$',
+                     done.stdout), done.stdout
+    assert re.search(r'(?m)^b.scenario +1000000 +4500.5 .* not begun: its '
+                     r'objects may be 8.4 GiB$', done.stdout), done.stdout
+
+
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'beside_ssbench.py': _beside_ssbench,
     'block_checksums.py': _block_checksums,
@@ -253,6 +270,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
     'sampled.py': _sampled,
+    'scenarios.py': _scenarios,
     'shards.py': _shards,
     'single_uploads.py': _single_uploads,
     'three_enforcers.py': _three_enforcers,

@@ -3,6 +3,9 @@
 Ranges that touch, or nearly, become one. More than a server's limit of
 ranges are joined over the smallest gaps between them, which are hot then;
 of the optional ranges every second, third ... is taken, until they fit.
+
+Servers check bytes of the SSD by blocks, and read the rest of a block from the
+HDD for that. So ranges become whole blocks, where the share allows it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Iterable, List, NamedTuple, Tuple
 
 from swift_dss.client.formats.contract import BadFile, Hot
 from swift_dss.core.limits import DEFAULT_MAX_SPANS
+from swift_dss.wire.records.blocks import BLOCK_BYTES
 
 #: A gap of less is read with its neighbours: disks read whole blocks.
 _NEAR_BYTES = 4096
@@ -30,7 +34,8 @@ class Limits(NamedTuple):
     """The limits of a plan.
 
     :param spans: changes of class that the server takes for one object
-    :param share: of the file's bytes, that optional ranges fill
+    :param share: of the file's bytes, that optional ranges and whole blocks
+        fill
     """
 
     spans: int = DEFAULT_MAX_SPANS
@@ -73,8 +78,12 @@ def plan(hots: Iterable[Hot], size: int, limits: Limits) -> Plan:
                 'joined they would be %d %% of the file' % (
                     count, limits.ranges, 100 * _bytes_of(ranges) // size))
     nice = joined(optional)
+    room = int(size * limits.share)
+    blocks = in_blocks(ranges, size)
+    if _bytes_of(blocks) <= room:
+        ranges, nice = blocks, in_blocks(nice, size)
     taken = _thinned(nice, limits.ranges - len(ranges),
-                     int(size * limits.share) - _bytes_of(ranges))
+                     room - _bytes_of(ranges))
     ranges = joined(ranges + taken)
     return Plan(ranges, _bytes_of(ranges), len(nice) - len(taken))
 
@@ -86,6 +95,18 @@ def joined(ranges: Iterable[Range]) -> List[Range]:
         if not _append(made, offset, length):
             made.append((offset, length))
     return made
+
+
+def in_blocks(ranges: Iterable[Range], size: int) -> List[Range]:
+    """The whole blocks of these ranges, as servers check them.
+
+    :param size: bytes of the file: its last block is shorter
+    """
+    return joined(
+        (start, min(size, offset + length + -(offset + length) % BLOCK_BYTES)
+         - start)
+        for offset, length in ranges
+        for start in (offset - offset % BLOCK_BYTES,))
 
 
 def coarsened(ranges: List[Range], count: int) -> List[Range]:

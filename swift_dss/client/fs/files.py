@@ -11,6 +11,7 @@ from fsspec.asyn import AbstractAsyncStreamedFile, sync
 from fsspec.core import OpenFile
 from fsspec.spec import AbstractBufferedFile
 
+from swift_dss.client.fs.ahead import ClassedReadAhead
 from swift_dss.client.fs.classing import ClassName
 from swift_dss.client.fs.writing.segments import Cutter
 
@@ -68,11 +69,19 @@ class DssFile(AbstractBufferedFile):  # type: ignore[misc]
             raise NotImplementedError(
                 'dss://%s: objects are replaced, not appended to' % path)
         if mode == 'rb':
+            if cache_type == 'readahead':
+                self._keep_to_classes()
             return
         if mode == 'xb' and fs.exists(path):
             raise FileExistsError('dss://%s: is there already' % path)
         self._writing = _Writing(fs, path, mode, block_size, dss_class,
                                  headers)
+
+    def _keep_to_classes(self) -> None:
+        ranges = self.details.get('dss', {}).get('ranges')
+        if ranges:
+            self.cache = ClassedReadAhead(
+                self.blocksize, self._fetch_range, self.size, ranges)
 
     def classed(self, class_name: ClassName) -> Any:
         """``with f.classed('gold'):`` what is written inside is gold."""

@@ -43,7 +43,7 @@ CALLED_BY = {
         'HELP',
     'fsspec, by the names that its file systems and their files have, and '
     'setup.cfg':
-        'DssFileSystem _cp_file _fetch_range _get_file _makedirs _pipe_file '
+        'DssFileSystem _cp_file _get_file _makedirs _pipe_file '
         '_put_file _rm _rm_file loc protocol root_marker writable',
     'smart_open':
         'open_uri',

@@ -31,7 +31,7 @@ def test_moov_and_key_frames_are_hot(tmp_path, classify, moov_first):
     length, = struct.unpack('>I', raw[at:at + 4])
     assert covers(made.plan.ranges, at, length)
     # The frames between stay cold.
-    assert made.plan.hot_bytes < 0.08 * made.size
+    assert made.plan.hot_bytes < 0.4 * made.size
 
 
 def test_a_large_film_is_hot_by_2_percent(tmp_path, classify):

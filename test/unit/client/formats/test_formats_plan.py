@@ -63,8 +63,24 @@ def test_of_optional_ranges_every_second_is_taken_until_they_fit():
     nice = [Hot(at * MIB, 30000, False) for at in range(100)]
     made = plan(nice, 100 * MIB, Limits(2048, 0.02))
     assert made.hot_bytes <= 2 * MIB
-    assert made.ranges == [(at * MIB, 30000) for at in range(0, 100, 2)]
-    assert made.left_out == 50
+    assert made.ranges == [(at * MIB, 65536) for at in range(0, 100, 4)]
+    assert made.left_out == 75
+
+
+def test_ranges_are_whole_blocks_where_the_share_allows_it():
+    """Or a server reads the rest of a block from the HDD to check it."""
+    hots = [Hot(70000, 10), Hot(10 * MIB - 5, 5)]
+    size = 10 * MIB + 7
+    made = plan(hots, size, Limits(2048, 0.02))
+    assert made.ranges == [(65536, 65536), (10 * MIB - 65536, 65536)]
+    made = plan(hots, size, Limits(2048, 0.0124))
+    assert made.ranges == [(70000, 10), (10 * MIB - 5, 5)]
+
+
+def test_the_last_block_ends_with_the_file():
+    made = plan([Hot(MIB + 3, 1), Hot(MIB + 9000, 1, False)], MIB + 10000,
+                Limits(2048, 0.02))
+    assert made.ranges == [(MIB, 10000)] and made.left_out == 0
 
 
 def test_no_share_leaves_the_needed_alone():
