@@ -236,7 +236,16 @@ def _fs_throughput(_tmp_path: pathlib.Path) -> None:
         assert re.search(r'(?m)^%s +dss [\d.]+ MB/s$' % work, done.stdout)
 
 
-def _scenarios(tmp_path: pathlib.Path) -> None:
+def _evicted_files(_tmp_path: pathlib.Path) -> None:
+    pytest.importorskip('fsspec')
+    done = _run('evicted_files.py', ['--mib', '16', '--formats', 'zip', '--on',
+                                '/dev/shm'])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r'(?m)^zip +zip +16.0 +[\d.]+% +0 +0 +\d+ +[\d.]+s',
+                     done.stdout), done.stdout
+
+
+def _all_scenarios(tmp_path: pathlib.Path) -> None:
     said = {'name': 's', 'crud_profile': [1, 2, 1, 1], 'operation_count': 9,
             'user_count': 2, 'container_count': 2, 'initial_files': {'a': 4},
             'sizes': [{'name': 'a', 'size_min': 1, 'size_max': 9000}]}
@@ -244,7 +253,7 @@ def _scenarios(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'in' / 'a.scenario').write_text(json.dumps(said))
     said['initial_files'] = {'a': 10 ** 6}
     (tmp_path / 'b.scenario').write_text(json.dumps(said))
-    done = _run('scenarios.py', ['--scenarios', str(tmp_path), '-o', '7',
+    done = _run('all_scenarios.py', ['--scenarios', str(tmp_path), '-o', '7',
                                  '--gib', '1', '--on', '/dev/shm'])
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r'(?m)^in/a.scenario +4 +0.0 +7 +0 +0 +\d+ s  ok$',
@@ -254,11 +263,13 @@ def _scenarios(tmp_path: pathlib.Path) -> None:
 
 
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
+    'all_scenarios.py': _all_scenarios,
     'beside_ssbench.py': _beside_ssbench,
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,
     'dollars.py': _dollars,
+    'evicted_files.py': _evicted_files,
     'fs_throughput.py': _fs_throughput,
     'index_at_scale.py': _index_at_scale,
     'instructions.py': _instructions,
@@ -270,7 +281,6 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
     'sampled.py': _sampled,
-    'scenarios.py': _scenarios,
     'shards.py': _shards,
     'single_uploads.py': _single_uploads,
     'three_enforcers.py': _three_enforcers,

@@ -137,5 +137,6 @@ def _gaps(ranges: List[Tuple[int, int]],
 def started(on: str = '/dev/shm') -> Iterator[Any]:
     """The cluster, for as long as the block."""
     with bench_cluster.started(kind=Evicting, on=on, replicas=1, devices=3,
-                               background=False, hdd_iops=0) as made:
+                               background=False, hdd_iops=0,
+                               ssd_budget_bytes=1 << 30) as made:
         yield made

@@ -9,7 +9,7 @@ measurement, operations, failed and wrong ones, verdict. A scenario whose first
 objects may be more than ``--gib`` is not begun, and the line says how many
 bytes.
 
-    python test/bench/scenarios.py --scenarios FOLDER -o 20
+    python test/bench/all_scenarios.py --scenarios FOLDER -o 20
 """
 
 from __future__ import annotations
