@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import sqrt
-from typing import Deque, Optional, Sequence, Tuple
+from typing import Deque, Iterable, Optional, Sequence, Tuple
 
 #: By batches: the gain that counts over them, and by how many standard errors
 #: it must be above that. Orders have ups and downs that last some batches.
@@ -72,15 +72,18 @@ class Chooser:
 
     :param changes_a_day: 0: no limit
     :ivar current: the one in force
+    :ivar held: for so many batches the guard still keeps the configured one
+    :ivar left_at: when the configured one was left, of the last 24 hours
     """
 
-    def __init__(self, changes_a_day: int = 0, current: int = 0) -> None:
+    def __init__(self, changes_a_day: int = 0, current: int = 0,
+                 held: int = 0, left_at: Iterable[float] = ()) -> None:
         self._changes_a_day = changes_a_day
         self._batches: Deque[_Batch] = deque(maxlen=_LONGEST)
         #: Sums of all batches up to and with one; a row more than those.
         self._sums: Deque[_Batch] = deque(maxlen=_LONGEST + 1)
-        self._left_at: Deque[float] = deque()
-        self._held = 0
+        self.left_at = deque(left_at)
+        self.held = held
         self.current = current
 
     def restart(self) -> None:
@@ -104,12 +107,12 @@ class Chooser:
             self._sums.append((0.0,) * len(row))
         self._batches.append(row)
         self._sums.append(tuple(map(sum, zip(self._sums[-1], row))))
-        self._held = max(0, self._held - 1)
+        self.held = max(0, self.held - 1)
         verdict = self._way_back() or (
             self._way_on(now) if may_leave else None)
         if verdict is not None:
             if verdict.new:
-                self._left_at.append(now)
+                self.left_at.append(now)
             self.current = verdict.new
             # The batches that led to it would lead back and forth.
             self.restart()
@@ -120,14 +123,9 @@ class Chooser:
         """
         verdict = Verdict(self.current, 0, loss, error, batches,
                           self.saved(batches), True)
-        self.current, self._held = 0, HELD_BATCHES
+        self.current, self.held = 0, HELD_BATCHES
         self.restart()
         return verdict
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the guard still keeps the configured one."""
-        return self._held > 0
 
     @property
     def batches(self) -> int:
@@ -162,7 +160,7 @@ class Chooser:
         return None
 
     def _way_on(self, now: float) -> Optional[Verdict]:
-        if self._held or self._is_spent(now):
+        if self.held or self._is_spent(now):
             return None
         for length, (margin, errors) in _HORIZONS.items():
             if length > len(self._batches):
@@ -178,9 +176,9 @@ class Chooser:
         return None
 
     def _is_spent(self, now: float) -> bool:
-        while self._left_at and self._left_at[0] <= now - DAY_SECONDS:
-            self._left_at.popleft()
-        return 0 < self._changes_a_day <= len(self._left_at)
+        while self.left_at and self.left_at[0] <= now - DAY_SECONDS:
+            self.left_at.popleft()
+        return 0 < self._changes_a_day <= len(self.left_at)
 
     def _error(self, new: int, old: int, gain: float,
                length: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import NamedTuple, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.tuning import choices
@@ -13,25 +13,43 @@ from swift_dss.strategy.tuning.shadows import (
     ACCESS, Batch, Penalty, Shadows)
 
 
+class Earlier(NamedTuple):
+    """How far another tuner was, which ended.
+
+    :param strategy: its choice; '': the configured one
+    :param home: the lag then, see :class:`Guard`
+    :param held, left_at: see :class:`Chooser`
+    """
+
+    strategy: str = ''
+    home: Optional[Lag] = None
+    held: int = 0
+    left_at: Tuple[float, ...] = ()
+
+
+_NOTHING = Earlier()
+
+
 class Tuner:
     """See the module. Not thread-safe, and owns no clock.
 
     :param own: the configured choice
     :param room: of the true cache, in bytes
     :param changes_a_day: see :class:`Chooser`
-    :param strategy: the choice that was in force before; '': the configured
-    :param home: the lag then, see :class:`Guard`
+    :param earlier: to go on from
     """
 
     def __init__(self, own: Choice, room: int, table: ClassTable,
                  penalty: Penalty, changes_a_day: int = 0,
-                 strategy: str = '', home: Optional[Lag] = None) -> None:
+                 earlier: Earlier = _NOTHING) -> None:
         self.candidates = choices.candidates(own, table)
         names = [choice.strategy for choice in self.candidates]
         self.shadows = Shadows(self.candidates, room, table, penalty)
-        self.chooser = Chooser(changes_a_day, names.index(strategy)
-                               if strategy in names else 0)
-        self.guard = Guard(home)
+        self.chooser = Chooser(
+            changes_a_day, names.index(earlier.strategy)
+            if earlier.strategy in names else 0, earlier.held,
+            earlier.left_at)
+        self.guard = Guard(earlier.home)
 
     @property
     def current(self) -> Choice:

@@ -21,6 +21,8 @@ class Told:
     :param since: seconds since the epoch
     :param home: see :class:`~swift_dss.strategy.tuning.guard.Guard`
     :param changes: the last ones, the newest last
+    :param held: see :class:`~swift_dss.strategy.tuning.chooser.Chooser`
+    :param left_at: the same, in seconds since the epoch
     """
 
     configured: str = ''
@@ -29,6 +31,8 @@ class Told:
     why: str = ''
     home: Optional[Lag] = None
     changes: List[Dict[str, Any]] = field(default_factory=list)
+    held: int = 0
+    left_at: List[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, text: str) -> Told:
@@ -43,7 +47,8 @@ class Told:
                 None if home is None else Lag(*map(float, home)),
                 [{'at': float(change['at']), 'old': str(change['old']),
                   'new': str(change['new']), 'why': str(change['why'])}
-                 for change in fields['changes']][-_CHANGES:])
+                 for change in fields['changes']][-_CHANGES:],
+                int(fields['held']), [*map(float, fields['left_at'])])
         except (ValueError, TypeError, KeyError):
             return cls()
 
@@ -53,6 +58,8 @@ class Told:
 
     def began(self, configured: str, in_force: str, at: float) -> None:
         """A tuner begins, with an earlier choice or the configured one."""
+        if configured != self.configured:
+            self.held, self.left_at = 0, []
         if (configured, in_force) != (self.configured, self.in_force):
             self.configured, self.in_force = configured, in_force
             self.since, self.why, self.home = at, 'as configured', None

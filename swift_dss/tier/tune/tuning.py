@@ -4,7 +4,8 @@ Shadow caches (:mod:`swift_dss.strategy.tuning`) play a sample of the events.
 The order that they choose comes into force by
 :meth:`~swift_dss.tier.inforce.InForce.choose`: the index then gives objects
 their new places in the order of their last use, and moves no byte for it.
-A choice, and the lag that the guard compares with, outlive a restart.
+A choice, the lag that the guard compares with, for how long it keeps an order,
+and the changes of the day outlive a restart.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from swift_dss.core.residency import Tier
 from swift_dss.core.version import VersionId
 from swift_dss.strategy.tuning.choices import candidates, configured
 from swift_dss.strategy.tuning.shadows import ACCESS, REMOVE, WRITE, Penalty
-from swift_dss.strategy.tuning.tuner import Tuner
+from swift_dss.strategy.tuning.tuner import Earlier, Tuner
 from swift_dss.tier.index.file import IndexFile
 from swift_dss.tier.index.placing import (
     BYTES_PER_MICROSECOND, LOOK_MICROSECONDS)
@@ -72,6 +73,8 @@ class Tuning:
         """
         self.renew()
         with self._lock:
+            if self._tuner is not None:
+                self._told.held = self._tuner.chooser.held
             text = self._told.text()
         if text != self._saved:
             self._file.set_state(_STATE, text)
@@ -138,7 +141,7 @@ class Tuning:
                 shard=None if shard is None else shard.number,
                 configured=tuner.candidates[0].strategy,
                 in_force=tuner.current.strategy,
-                is_held=chooser.is_held,
+                is_held=chooser.held > 0,
                 batches=chooser.batches,
                 saved={choice.strategy: share for choice, share in zip(
                     tuner.candidates, saved)},
@@ -168,6 +171,9 @@ class Tuning:
             self._told.changed(names[verdict.old], names[verdict.new],
                                why(verdict, names), time.time(),
                                self._tuner.guard.home)
+            ago = time.time() - time.monotonic()
+            self._told.left_at = [
+                at + ago for at in self._tuner.chooser.left_at]
             self._in_force.choose(self._tuner.current)
             self._metrics.count('tier.order_changes')
             self._metrics.logger.info('self-tuning: %s', self._told.why)
@@ -190,11 +196,16 @@ class Tuning:
     def _begin(self, room: int) -> None:
         conf, table = self._configured = self._in_force.configured
         own = configured(conf.tier.eviction)
-        earlier = self._told.in_force \
-            if self._told.configured == own.strategy else ''
+        ago = time.time() - time.monotonic()
+        earlier = Earlier(
+            self._told.in_force, self._told.home, self._told.held,
+            # By a clock that was set back they would be to come.
+            tuple(min(at - ago, time.monotonic())
+                  for at in self._told.left_at)) \
+            if self._told.configured == own.strategy else Earlier()
         self._room = room
         self._tuner = Tuner(own, room, table, _penalty(table), CHANGES_A_DAY,
-                            earlier, self._told.home)
+                            earlier)
         current = self._tuner.current
         self._told.began(own.strategy, current.strategy, time.time())
         self._in_force.choose(current)

@@ -19,7 +19,7 @@ from swift_dss.strategy.tuning.chooser import (
     HELD_BATCHES, Chooser, Verdict)
 from swift_dss.strategy.tuning.guard import SETTLING, Guard, Lag
 from swift_dss.strategy.tuning.shadows import Penalty, Shadows
-from swift_dss.strategy.tuning.tuner import Tuner
+from swift_dss.strategy.tuning.tuner import Earlier, Tuner
 
 EVEN = Penalty({}, 1000.0, 1e9)
 TABLE = ClassTable.of([ClassSpec(0, 'none', 0), ClassSpec(9, 'gold', 9)])
@@ -254,9 +254,9 @@ def test_shadows_that_begin_again_are_judged_from_there(monkeypatch):
 
 def test_an_earlier_choice_goes_on_and_an_unknown_one_does_not():
     assert Tuner(configured('lru'), 9, TABLE, EVEN,
-                 strategy='gdsf').current.strategy == 'gdsf'
+                 earlier=Earlier('gdsf')).current.strategy == 'gdsf'
     assert Tuner(configured('lru'), 9, TABLE, EVEN,
-                 strategy='class-gdsf').current.strategy == 'lru'
+                 earlier=Earlier('class-gdsf')).current.strategy == 'lru'
 
 
 def test_a_change_keeps_what_is_there():

@@ -12,7 +12,9 @@ from support.nodes.tier_node import KIB, LOGGER, Rig
 
 from swift_dss.cli.tier import tables
 from swift_dss.core.residency import Tier
+from swift_dss.strategy.tuning import chooser
 from swift_dss.strategy.tuning.shadows import Shadows
+from swift_dss.tier.tune import tuning
 from swift_dss.tier.tune.told import Told
 from swift_dss.tier.tune.tuning import Tuning
 from swift_dss.wire.control import Event, EventKind
@@ -151,6 +153,43 @@ def test_the_guard_brings_the_configured_order_back(tuned):
     assert told['in_force'] == 'class' and told['is_held']
     assert 'again: with' in told['why']
     assert inner(tuned.rig) == {'lru'}
+
+
+def again(tuned):
+    """The tuner of the daemon's next life."""
+    tuned.tuning.look()
+    rig = tuned.rig
+    made = Tuning(rig.in_force, rig.index.file, rig.keepers, rig.metrics)
+    made.look()
+    return made
+
+
+def test_what_the_guard_keeps_it_keeps_after_a_restart(tuned):
+    tuned.loop(100)
+    tuned.loop(100, Tier.HDD)
+    assert tuned.told['is_held']
+    tuned.rig.ledger.tuning = again(tuned)
+    assert tuned.told['is_held']
+    assert not tuned.loop(100)
+
+
+@pytest.mark.parametrize('hours, may_change', [(0, False), (25, True)])
+def test_changes_of_the_day_count_after_a_restart(
+        tuned, monkeypatch, hours, may_change):
+    monkeypatch.setattr(tuning, 'CHANGES_A_DAY', 1)
+    monkeypatch.setattr(chooser, 'HELD_BATCHES', 0)
+    tuned.loop(100)
+    tuned.loop(100, Tier.HDD)
+    told = Told.of(tuned.tuning.look() or tuned.rig.index.file.get_state(
+        'self_tuning'))
+    told.left_at = [at - 3600 * hours for at in told.left_at]
+    tuned.rig.index.file.set_state('self_tuning', told.text())
+    rig = tuned.rig
+    rig.ledger.tuning = Tuning(rig.in_force, rig.index.file, rig.keepers,
+                               rig.metrics)
+    tuned.tuning.look()
+    assert told.in_force == 'class' and len(told.left_at) == 1
+    assert tuned.loop(150) is may_change
 
 
 def test_off_nothing_is_heard(tmp_path):
