@@ -58,6 +58,8 @@ class Parker:
                 self._clock.wall(), _AT_ONCE, class_id, alone=False)
             if len(rows) == _AT_ONCE:
                 coming.add(class_id)
+            # Before these wait: how large a bundle is to be depends on it.
+            self._parking.coming = frozenset(coming)
             jobs = self._jobs.claim(rows)
             try:
                 with self._parking.baton():

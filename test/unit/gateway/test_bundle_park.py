@@ -113,6 +113,22 @@ def test_the_first_bundles_of_many_are_smaller(tmp_path, monkeypatch):
     assert given.members == [50, 50, 200]
 
 
+def test_what_comes_is_known_before_anything_of_it_waits(
+        tmp_path, monkeypatch):
+    seen, take_all = [], parking.Parking.take_all
+
+    def watched(self, offers, table):
+        seen.append((len(offers), set(self.coming)))
+        return take_all(self, offers, table)
+    monkeypatch.setattr(parking.Parking, 'take_all', watched)
+    node = Node(str(tmp_path), begin=False)
+    node.queue([node.local.put('o%d' % n, b'x' * 100, class_map=SMALL)
+                for n in range(300)])
+    while node.gateway.parts.uploads.parker.park():
+        pass
+    assert seen == [(256, {1}), (44, set())]
+
+
 @pytest.mark.parametrize('err', (DamagedRecord('bad'), ValueError('worse')))
 def test_records_that_cannot_be_written_are_counted(
         tmp_path, monkeypatch, err):
