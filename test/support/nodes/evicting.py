@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from unittest import mock
 
 from support import replicas, tier, wait_until
 from support.nodes import bench_cluster
@@ -93,10 +94,15 @@ class Evicting(TunedCluster):
         self._await(name, said, Tier.REMOTE, seconds)
 
     def _classify(self, *words: str) -> Dict[str, Any]:
-        os.environ.update(ST_AUTH=self.conf.auth_url, ST_USER='test:tester',
-                          ST_KEY='testing')
+        import fsspec
+        # One of the same process may know another cluster by its environment.
+        fsspec.get_filesystem_class('dss').clear_instance_cache()
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with mock.patch.dict(
+                os.environ, ST_AUTH=self.conf.auth_url, ST_USER='test:tester',
+                ST_KEY='testing'), \
+                contextlib.redirect_stdout(out), \
+                contextlib.redirect_stderr(err):
             code = main.main(['classify', *words, '--hot', HOT, '--json'])
         assert code == 0, err.getvalue()
         said: Dict[str, Any] = json.loads(out.getvalue())
