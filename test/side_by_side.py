@@ -151,18 +151,17 @@ class Run:
         return int(any(part.failed() for part in self.parts))
 
     def _step(self) -> None:
-        left_seconds = self._began + self._until_seconds - time.monotonic()
+        until = self._began + self._until_seconds
         while self._waiting and len(self._running) < self._slots:
             part = self._waiting.pop(0)
-            if part.if_time and left_seconds <= 0:
+            if part.if_time and time.monotonic() >= until:
                 continue
             self._say('%s begins: %s' % (part.name, ' '.join(part.command)))
             part.start()
             self._running.append(part)
         for part in list(self._running):
-            if part.ended(
-                    part.seconds + left_seconds if part.if_time
-                    else self._limit_seconds):
+            if part.ended(until - part.began if part.if_time
+                          else self._limit_seconds):
                 self._running.remove(part)
                 self._show(part)
         if time.monotonic() >= self._next_progress:

@@ -15,7 +15,7 @@ from typing import Iterable, List, NamedTuple, Tuple
 
 from swift_dss.client.formats.contract import BadFile, Hot
 from swift_dss.core.limits import DEFAULT_MAX_SPANS
-from swift_dss.wire.records.blocks import BLOCK_BYTES
+from swift_dss.wire.records.blocks import BLOCK_BYTES, blocks_of
 
 #: A gap of less is read with its neighbours: disks read whole blocks.
 _NEAR_BYTES = 4096
@@ -102,11 +102,12 @@ def in_blocks(ranges: Iterable[Range], size: int) -> List[Range]:
 
     :param size: bytes of the file: its last block is shorter
     """
-    return joined(
-        (start, min(size, offset + length + -(offset + length) % BLOCK_BYTES)
-         - start)
-        for offset, length in ranges
-        for start in (offset - offset % BLOCK_BYTES,))
+    made = []
+    for offset, length in ranges:
+        start = offset // BLOCK_BYTES * BLOCK_BYTES
+        end = min(size, blocks_of(offset + length) * BLOCK_BYTES)
+        made.append((start, end - start))
+    return joined(made)
 
 
 def coarsened(ranges: List[Range], count: int) -> List[Range]:

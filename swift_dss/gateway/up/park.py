@@ -56,10 +56,10 @@ class Parker:
             self._parking.let_late_go_first()
             rows = self._queue.due_uploads(
                 self._clock.wall(), _AT_ONCE, class_id, alone=False)
-            if len(rows) == _AT_ONCE:
-                coming.add(class_id)
+            comes = {class_id} if len(rows) == _AT_ONCE else set()
+            coming |= comes
             # Before these wait: how large a bundle is to be depends on it.
-            self._parking.coming = frozenset(coming)
+            self._parking.coming = self._parking.coming - {class_id} | comes
             jobs = self._jobs.claim(rows)
             try:
                 with self._parking.baton():

@@ -37,8 +37,8 @@ def fill(rig, *class_ids):
             for number, class_id in enumerate(class_ids)]
 
 
-def with_class(spec):
-    return ClassTable.of(list(TABLE.specs.values()) + [spec])
+def with_class(*specs):
+    return ClassTable.of([*TABLE.specs.values(), *specs])
 
 
 def test_below_the_high_watermark_nothing_leaves(rig):
@@ -395,8 +395,8 @@ def test_a_version_whose_file_is_still_there_is_not_reclaimed(rig):
 
 def test_uploads_are_asked_for_by_class(tmp_path):
     rig = Rig(tmp_path, table=with_class(
-        ClassSpec(1, 'here', 1, remote=RemoteMode.NEVER)))
-    rig.table.specs[2] = ClassSpec(2, 't', 2, remote=RemoteMode.THROUGH)
+        ClassSpec(1, 'here', 1, remote=RemoteMode.NEVER),
+        ClassSpec(2, 't', 2, remote=RemoteMode.THROUGH)))
     places = fill(rig, 0, 1, 2)
     assert isinstance(rig.gateway, FakeGateway)
     assert rig.gateway.uploads == [(places[0].version, False),

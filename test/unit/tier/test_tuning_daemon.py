@@ -180,14 +180,11 @@ def test_changes_of_the_day_count_after_a_restart(
     monkeypatch.setattr(chooser, 'HELD_BATCHES', 0)
     tuned.loop(100)
     tuned.loop(100, Tier.HDD)
-    told = Told.of(tuned.tuning.look() or tuned.rig.index.file.get_state(
-        'self_tuning'))
+    tuned.tuning.look()
+    told = Told.of(tuned.rig.index.file.get_state('self_tuning'))
     told.left_at = [at - 3600 * hours for at in told.left_at]
     tuned.rig.index.file.set_state('self_tuning', told.text())
-    rig = tuned.rig
-    rig.ledger.tuning = Tuning(rig.in_force, rig.index.file, rig.keepers,
-                               rig.metrics)
-    tuned.tuning.look()
+    tuned.rig.ledger.tuning = again(tuned)
     assert told.in_force == 'class' and len(told.left_at) == 1
     assert tuned.loop(150) is may_change
 
