@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """Run the parts of the tests beside each other, and count every verdict.
 
-    side_by_side.py --slots 3 --logs DIR --limit SECONDS --until SECONDS
+    side_by_side.py --slots 3 --logs DIR --until SECONDS
         --part NAME COMMAND... [--part NAME COMMAND...]...
-        [--if-time NAME COMMAND...]...
 
 As many parts run at once as there are slots, the first ones first. What a
 part prints goes to ``DIR/NAME.log`` and is shown whole when it ends, so
 that the parts' lines are never mixed; meanwhile a line every half minute
-says how far each is. A part that lasts longer than the limit is
-interrupted, which lets pytest take its clusters down, and has failed.
+says how far each is.
 
-Parts ``--if-time`` begin after all others. On a slow machine they are cut off
-``--until`` seconds after the beginning of the run, and the last lines say so:
-that is no failure, but a test of theirs that failed before is one.
+On a slow machine parts are cut off ``--until`` seconds after the beginning of
+the run: interrupted, which lets pytest take its clusters down. The last lines
+say how far they came. That is no failure, but a test that failed before is
+one; that a single test hangs is for pytest to see.
 
 Exit code 0: every part ended with 0. Interrupted itself, it interrupts
 the parts and waits for them.
@@ -48,7 +47,6 @@ class Part:
     name: str
     command: List[str]
     log: str
-    if_time: bool = False
     process: Optional[subprocess.Popen] = None
     began: float = 0.0
     seconds: float = 0.0
@@ -63,17 +61,21 @@ class Part:
                 self.command, stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT, start_new_session=True)
 
-    def ended(self, limit_seconds: float) -> bool:
-        """Look after it; true once it is gone."""
+    def ended(self, until: float) -> bool:
+        """Look after it; true once it is gone.
+
+        :param until: when it is cut off, by the steady clock
+        """
         assert self.process is not None
-        self.seconds = time.monotonic() - self.began
+        now = time.monotonic()
+        self.seconds = now - self.began
         self.status = self.process.poll()
         if self.status is not None:
             return True
-        if self.seconds > limit_seconds and not self.interrupted:
+        if now > until and not self.interrupted:
             self.signal(signal.SIGINT)
             self.interrupted = True
-        if self.seconds > limit_seconds + GRACE_SECONDS:
+        if now > until + GRACE_SECONDS:
             self.signal(signal.SIGKILL)
         return False
 
@@ -95,20 +97,20 @@ class Part:
         """A few words."""
         if self.process is None:
             return 'left out: no time'
-        if self.if_time and self.interrupted and not self.failed():
+        if self.interrupted and not self.failed():
             return 'cut off at %s: no time' % self.percent()
-        if self.interrupted and not self.if_time:
-            return 'took too long'
         return 'FAILED (%d)' % (
             -1 if self.status is None else self.status) \
             if self.failed() else 'ok'
 
     def failed(self) -> bool:
-        """Anything but an end with status 0 in time."""
-        if self.if_time and (self.process is None or self.interrupted):
-            return self.process is not None and \
-                bool(_FAILED.search(self._last_words()))
-        return self.interrupted or self.status != 0
+        """It ended with another status than 0, or with a failed test before
+        it was cut off."""
+        if self.process is None:
+            return False
+        if self.interrupted:
+            return bool(_FAILED.search(self._last_words()))
+        return self.status != 0
 
     def _last_words(self) -> str:
         with open(self.log, 'rb') as source:
@@ -119,21 +121,18 @@ class Part:
 class Run:
     """The parts, those that wait in front.
 
-    :param limit_seconds: that a part may last
-    :param until_seconds: after the beginning, those ``if_time`` are cut off
+    :param until_seconds: after the beginning, parts are cut off
     """
 
     def __init__(self, parts: Sequence[Part], slots: int,
-                 limit_seconds: float, until_seconds: float,
-                 out: IO[str]) -> None:
-        self.parts = sorted(parts, key=lambda part: part.if_time)
-        self._waiting = list(self.parts)
+                 until_seconds: float, out: IO[str]) -> None:
+        self.parts = parts
+        self._waiting = list(parts)
         self._running: List[Part] = []
         self._slots = slots
-        self._limit_seconds = limit_seconds
-        self._until_seconds = until_seconds
         self._out = out
         self._began = time.monotonic()
+        self._until = self._began + until_seconds
         self._next_progress = self._began + PROGRESS_SECONDS
 
     def run(self) -> int:
@@ -151,17 +150,15 @@ class Run:
         return int(any(part.failed() for part in self.parts))
 
     def _step(self) -> None:
-        until = self._began + self._until_seconds
         while self._waiting and len(self._running) < self._slots:
             part = self._waiting.pop(0)
-            if part.if_time and time.monotonic() >= until:
+            if time.monotonic() >= self._until:
                 continue
             self._say('%s begins: %s' % (part.name, ' '.join(part.command)))
             part.start()
             self._running.append(part)
         for part in list(self._running):
-            if part.ended(until - part.began if part.if_time
-                          else self._limit_seconds):
+            if part.ended(self._until):
                 self._running.remove(part)
                 self._show(part)
         if time.monotonic() >= self._next_progress:
@@ -207,40 +204,36 @@ def main(argv: Sequence[str]) -> int:
         signal.signal(signum, interrupted)
     os.makedirs(options.logs, exist_ok=True)
     return Run([
-        Part(name, command, os.path.join(options.logs, name + '.log'),
-             kind == '--if-time')
-        for kind, name, *command in parts], options.slots, options.limit,
-        options.until, sys.stdout).run()
+        Part(name, command, os.path.join(options.logs, name + '.log'))
+        for name, *command in parts], options.slots, options.until,
+        sys.stdout).run()
 
 
 def _arguments(argv: Sequence[str]
                ) -> Tuple[argparse.Namespace, List[List[str]]]:
     groups: List[List[str]] = [[]]
     for word in argv:
-        if word in ('--part', '--if-time'):
-            groups.append([word])
+        if word == '--part':
+            groups.append([])
         else:
             groups[-1].append(word)
     parser = argparse.ArgumentParser(
         description=(__doc__ or '').splitlines()[0],
-        usage='%(prog)s [options] --part NAME COMMAND... [--part ...] '
-              '[--if-time NAME COMMAND...]')
+        usage='%(prog)s [options] --part NAME COMMAND... [--part ...]')
     parser.add_argument('--slots', type=int, default=2,
                         help='how many run at once (%(default)s)')
     parser.add_argument('--logs', required=True,
                         help='folder for one log a part')
-    parser.add_argument('--limit', type=float, default=3600.0,
-                        help='seconds a part may last (%(default)s)')
     parser.add_argument('--until', type=float, default=3600.0,
-                        help='seconds after which parts --if-time are cut '
-                             'off (%(default)s)')
+                        help='seconds after which parts are cut off '
+                             '(%(default)s)')
     options = parser.parse_args(groups[0])
     if len(groups) < 2:
         parser.error('no --part')
     for group in groups[1:]:
-        if len(group) < 3:
-            parser.error('%s: a name and a command' % ' '.join(group))
-    names = [group[1] for group in groups[1:]]
+        if len(group) < 2:
+            parser.error('--part %s: a name and a command' % ' '.join(group))
+    names = [group[0] for group in groups[1:]]
     if len(set(names)) != len(names):
         parser.error('two parts of one name: %s' % ' '.join(names))
     return options, groups[1:]

@@ -51,8 +51,8 @@ def _run(tmp_path, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def _part(name, script, *arguments, kind='--part'):
-    return [kind, name, sys.executable, '-c', script, *map(str, arguments)]
+def _part(name, script, *arguments):
+    return ['--part', name, sys.executable, '-c', script, *map(str, arguments)]
 
 
 def test_parts_run_at_the_same_time(tmp_path):
@@ -87,16 +87,6 @@ def test_output_is_whole_and_each_verdict_counts(tmp_path):
         'ok', '(3)', 'ok']
 
 
-def test_a_part_that_lasts_too_long_is_torn_down_and_fails(tmp_path):
-    code, said = _run(
-        tmp_path, '--slots', '2', '--limit', '5',
-        *_part('hangs', TEARS_DOWN, tmp_path / 'begun', tmp_path / 'gone'),
-        *_part('good', TALKS, 'good', 0))
-    assert code == 1
-    assert 'hangs: took too long' in said and 'good: ok' in said
-    assert (tmp_path / 'begun').exists() and (tmp_path / 'gone').exists()
-
-
 #: Like pytest, of which a test may have failed before it is interrupted.
 COUNTS = '''
 import sys, time
@@ -108,28 +98,23 @@ finally:
 '''
 
 
-def test_parts_for_which_there_may_be_no_time_come_last_and_are_cut_off(
-        tmp_path):
+def test_parts_for_which_there_is_no_time_are_torn_down_and_told(tmp_path):
     code, said = _run(
-        tmp_path, '--slots', '1', '--until', '4',
-        *_part('spare', COUNTS, '5 passed in 4.00s', kind='--if-time'),
-        *_part('second', TALKS, 'second', 0, kind='--if-time'),
-        *_part('good', TALKS, 'good', 0))
+        tmp_path, '--slots', '2', '--until', '4',
+        *_part('long', COUNTS, '5 passed in 4.00s'),
+        *_part('stuck', TEARS_DOWN, tmp_path / 'begun', tmp_path / 'gone'),
+        *_part('third', TALKS, 'third', 0))
     assert code == 0, said
-    assert said.index('good begins') < said.index('spare begins')
     assert [line.split('s  ')[1] for line in said.splitlines()[-3:]] == [
-        'ok', 'cut off at 40 %: no time', 'left out: no time']
+        'cut off at 40 %: no time', 'cut off at -: no time',
+        'left out: no time']
+    assert (tmp_path / 'begun').exists() and (tmp_path / 'gone').exists()
 
 
 def test_a_failure_before_the_cut_counts(tmp_path):
-    code, said = _run(
-        tmp_path, '--until', '4',
-        *_part('spare', COUNTS, '1 failed, 4 passed', kind='--if-time'))
-    assert code == 1 and 'spare: FAILED' in said
-    code, said = _run(
-        tmp_path, '--until', '30',
-        *_part('spare', TALKS, 'spare', 3, kind='--if-time'))
-    assert code == 1 and 'spare: FAILED (3)' in said
+    code, said = _run(tmp_path, '--until', '4',
+                      *_part('long', COUNTS, '1 failed, 4 passed'))
+    assert code == 1 and 'long: FAILED' in said
 
 
 def test_interrupted_it_tears_its_parts_down(tmp_path):
