@@ -65,8 +65,11 @@ def tuning(told: Dict[str, Any]) -> str:
             share(told['sample_share'], 1), told['objects'],
             told['cpu_seconds'], told['daemon_cpu_seconds'])
     return '%s\n%s' % (text, table(
-        ('ORDER', 'WOULD SAVE>', ''), [
-            (name, share(saved, 1), ', '.join(
+        ('ORDER', 'WOULD SAVE>', 'HITS>', 'OF BYTES>', ''), [
+            (name, share(saved, 1), *(
+                # A daemon of an earlier version does not tell them.
+                share(told[key][name], 1) if key in told else '-'
+                for key in ('hits', 'hit_bytes')), ', '.join(
                 word for word, order in (
                     ('in force', 'in_force'), ('configured', 'configured'))
                 if told[order] == name))

@@ -29,7 +29,8 @@ from typing import Deque, Iterable, Optional, Sequence, Tuple
 #: it must be above that. Orders have ups and downs that last some batches.
 _HORIZONS = {8: (0.03, 5.0), 16: (0.02, 4.0), 32: (0.01, 3.5),
              64: (0.006, 3.0), 128: (0.004, 2.5)}
-_LONGEST = max(_HORIZONS)
+#: Batches that are remembered.
+LONGEST = max(_HORIZONS)
 #: The way back, as the load may be another one by now.
 _BACK = {4: 0.0075, **{
     length: margin / 4 for length, (margin, _) in _HORIZONS.items()}}
@@ -79,9 +80,9 @@ class Chooser:
     def __init__(self, changes_a_day: int = 0, current: int = 0,
                  held: int = 0, left_at: Iterable[float] = ()) -> None:
         self._changes_a_day = changes_a_day
-        self._batches: Deque[_Batch] = deque(maxlen=_LONGEST)
+        self._batches: Deque[_Batch] = deque(maxlen=LONGEST)
         #: Sums of all batches up to and with one; a row more than those.
-        self._sums: Deque[_Batch] = deque(maxlen=_LONGEST + 1)
+        self._sums: Deque[_Batch] = deque(maxlen=LONGEST + 1)
         self.left_at = deque(left_at)
         self.held = held
         self.current = current
@@ -132,7 +133,7 @@ class Chooser:
         """That are remembered."""
         return len(self._batches)
 
-    def saved(self, batches: int = _LONGEST) -> Tuple[float, ...]:
+    def saved(self, batches: int = LONGEST) -> Tuple[float, ...]:
         """By candidate: saved over the last so many, as a share; () if
         nothing was read."""
         batches = min(batches, len(self._batches))
@@ -155,7 +156,7 @@ class Chooser:
             if gain <= -_NOTHING:
                 continue
             error = self._error(0, self.current, gain, length)
-            if length == _LONGEST or gain > margin + BACK_ERRORS * error:
+            if length == LONGEST or gain > margin + BACK_ERRORS * error:
                 return Verdict(self.current, 0, gain, error, length, saved)
         return None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import compress
+from operator import mul
 from typing import List, Mapping, NamedTuple, Optional, Sequence
 
 from swift_dss.core.classes import ClassTable
@@ -116,17 +117,28 @@ class Shadow:
         return self._slow.access(key, size, class_id) == HIT
 
 
+class Reads(NamedTuple):
+    """How many, and how long they are together."""
+
+    number: int
+    bytes: int
+
+
 class Batch(NamedTuple):
     """Figures of some sampled accesses.
 
     :param asked: the cost of all reads without a cache
     :param saved: what each candidate saved of it
     :param true: what the true cache saved of it; None if that is not known
+    :param reads: all of them
+    :param hits: those that each candidate served
     """
 
     asked: float
     saved: List[float]
     true: Optional[float]
+    reads: Reads
+    hits: List[Reads]
 
 
 class Rows:
@@ -208,8 +220,8 @@ class Shadows:
         costs = [self._penalty(size, class_id) if is_read else 0.0
                  for size, class_id, is_read in zip(
                      rows.sizes, rows.class_ids, rows.reads)]
-        saved = [sum(compress(costs, shadow.play(rows)))
-                 for shadow in self._shadows]
+        lengths = list(map(mul, rows.sizes, rows.reads))
+        played = [shadow.play(rows) for shadow in self._shadows]
         filled = min(shadow.filled for shadow in self._shadows)
         if filled < 1.0:
             # Orders remember what left, and what comes may be smaller.
@@ -218,8 +230,12 @@ class Shadows:
             self._restart()
             return None
         self._warm()
-        return Batch(sum(costs), saved, sum(compress(costs, rows.hits))
-                     if rows.are_known else None)
+        return Batch(
+            sum(costs), [sum(compress(costs, hits)) for hits in played],
+            sum(compress(costs, rows.hits)) if rows.are_known else None,
+            Reads(sum(rows.reads), sum(lengths)),
+            [Reads(sum(compress(rows.reads, hits)),
+                   sum(compress(lengths, hits))) for hits in played])
 
     @property
     def objects(self) -> int:

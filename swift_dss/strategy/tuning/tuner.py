@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple
+from collections import deque
+from typing import Deque, List, NamedTuple, Optional, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.strategy.tuning import choices
 from swift_dss.strategy.tuning.choices import Choice
-from swift_dss.strategy.tuning.chooser import Chooser, Verdict
+from swift_dss.strategy.tuning.chooser import LONGEST, Chooser, Verdict
 from swift_dss.strategy.tuning.guard import Guard, Lag
 from swift_dss.strategy.tuning.shadows import (
     ACCESS, Batch, Penalty, Shadows)
@@ -50,11 +51,26 @@ class Tuner:
             if earlier.strategy in names else 0, earlier.held,
             earlier.left_at)
         self.guard = Guard(earlier.home)
+        #: Those that the chooser remembers.
+        self._batches: Deque[Batch] = deque(maxlen=LONGEST)
 
     @property
     def current(self) -> Choice:
         """The choice in force."""
         return self.candidates[self.chooser.current]
+
+    def hit_shares(self) -> List[Tuple[float, float]]:
+        """By candidate: the share of reads, and of their bytes, that it would
+        have served in the batches that the chooser remembers; [] if nothing
+        was read. An order may save more time and serve fewer bytes."""
+        batches = self._batches
+        number = sum(batch.reads.number for batch in batches)
+        length = sum(batch.reads.bytes for batch in batches)
+        if not number:
+            return []
+        return [(sum(batch.hits[choice].number for batch in batches) / number,
+                 sum(batch.hits[choice].bytes for batch in batches) / length)
+                for choice in range(len(self.candidates))]
 
     def hear(self, key: int, size: int, class_id: int, now: float,
              verb: int = ACCESS, is_hit: Optional[bool] = None
@@ -70,12 +86,16 @@ class Tuner:
             if generation != self.shadows.generation:
                 self.chooser.restart()
                 self.guard.restart()
+                self._batches.clear()
             return None
         verdict = self._guarded(batch) or self.chooser.judge(
             batch.asked, batch.saved, now, batch.true is None
             or bool(self.chooser.current) or self.guard.lag() is not None)
         if verdict is None:
+            if batch.asked > 0:
+                self._batches.append(batch)
             return None
+        self._batches.clear()
         if verdict.old:
             self.guard.changed()
         else:

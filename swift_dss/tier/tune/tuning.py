@@ -134,7 +134,8 @@ class Tuning:
             if tuner is None:
                 return []
             chooser, shard = tuner.chooser, self._in_force.conf.shard
-            saved = chooser.saved()
+            names = [choice.strategy for choice in tuner.candidates]
+            hits = tuner.hit_shares()
             lag = tuner.guard.lag()
             return [dict(
                 self._told.status(),
@@ -143,8 +144,10 @@ class Tuning:
                 in_force=tuner.current.strategy,
                 is_held=chooser.held > 0,
                 batches=chooser.batches,
-                saved={choice.strategy: share for choice, share in zip(
-                    tuner.candidates, saved)},
+                saved=dict(zip(names, chooser.saved())),
+                hits={name: share for name, (share, _) in zip(names, hits)},
+                hit_bytes={name: share
+                           for name, (_, share) in zip(names, hits)},
                 lag=None if lag is None else lag.mean,
                 lag_configured=None if tuner.guard.home is None
                 else tuner.guard.home.mean,

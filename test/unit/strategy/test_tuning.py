@@ -143,8 +143,9 @@ def test_removed_objects_are_missed_and_removals_cost_nothing(
                    EVEN)
     rows = [(1, shadows.ACCESS), (1, shadows.ACCESS), (1, shadows.REMOVE),
             (2, shadows.REMOVE)] * (shadows.BATCH // 4)
-    asked, saved, _ = [made.hear(key, 1000, 0, verb) for key, verb in rows][-1]
-    assert asked == pytest.approx(2 * saved[0]) and saved[0] == saved[1] > 0
+    batch = [made.hear(key, 1000, 0, verb) for key, verb in rows][-1]
+    assert batch.asked == pytest.approx(2 * batch.saved[0])
+    assert batch.saved[0] == batch.saved[1] > 0
 
 
 @pytest.mark.parametrize('hits', [True, False])
@@ -156,6 +157,9 @@ def test_a_write_costs_nothing_and_brings_the_object(hits):
              for key, verb, is_hit in rows][-1]
     assert batch.saved == [batch.asked] and batch.asked > 0
     assert batch.true == (batch.asked if hits else 0)
+    number = shadows.BATCH // 2
+    assert batch.reads == (number, 1000 * number)
+    assert batch.hits == [batch.reads]
 
 
 # -- guard -------------------------------------------------------------------
@@ -220,6 +224,25 @@ def test_a_tuner_leaves_lru_in_a_loop_and_says_what_it_gains():
     assert tuner.current.strategy != 'lru'
     assert changes[0].saved[changes[0].new] - changes[0].saved[0] == \
         pytest.approx(changes[0].gain)
+
+
+def test_shares_of_hits_and_of_bytes_are_told_apart():
+    """Five large objects fill the cache that LRU keeps them in; GDSF has the
+    small ones, which come a little less often."""
+    tuner = Tuner(configured('lru'), 5100, TABLE, EVEN)
+    assert tuner.hit_shares() == []
+    for turn in range(2000):
+        tuner.hear(turn % 5, 1000, 0, 0.0)
+        tuner.hear(100 + turn % 30, 10, 0, 0.0)
+        if tuner.chooser.batches == 20:
+            break
+    names = [choice.strategy for choice in tuner.candidates]
+    shares = dict(zip(names, tuner.hit_shares()))
+    hits, in_bytes = shares['lru']
+    assert in_bytes > 0.9 > hits
+    hits, in_bytes = shares['gdsf']
+    assert hits > shares['lru'][0] and in_bytes < shares['lru'][1]
+    assert all(0 <= share <= 1 for both in shares.values() for share in both)
 
 
 def test_a_cache_that_does_not_do_what_its_order_should_is_given_up():

@@ -104,6 +104,19 @@ def test_an_order_that_serves_better_comes_into_force_and_says_why(
     assert told['why'] in text and 'configured is class' in text
 
 
+def test_the_shares_of_hits_are_told_by_order(tuned):
+    tuned.loop(5)
+    told = tuned.told
+    assert set(told['hits']) == set(told['hit_bytes']) == set(told['saved'])
+    # All objects are of one size.
+    assert told['hits'] == pytest.approx(told['hit_bytes'])
+    assert told['hits']['class'] < max(told['hits'].values()) <= 1
+    assert 'OF BYTES' in tables.tuning(told)
+    # A daemon of before does not tell them.
+    del told['hits'], told['hit_bytes']
+    assert 'WOULD SAVE' in tables.tuning(told)
+
+
 def test_a_choice_goes_on_after_a_restart(tuned):
     tuned.loop(100)
     chosen, home = tuned.told['in_force'], tuned.told['lag_configured']
