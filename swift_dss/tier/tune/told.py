@@ -80,15 +80,15 @@ class Told:
 
 def why(verdict: Verdict, names: Sequence[str]) -> str:
     """The reason of a change, as a sentence."""
-    seen = '(+-%.2f) over %d sampled accesses' % (
-        100 * verdict.error, verdict.batches * BATCH)
+    points = '%.2f points (+-%.2f)' % (
+        100 * abs(verdict.gain), 100 * verdict.error)
+    seen = 'over %d sampled accesses' % (verdict.batches * BATCH)
     new, old = names[verdict.new], names[verdict.old]
     if verdict.by_guard:
-        return '%s again: with %s the SSD saved %.2f points %s less of the ' \
-            'cost of reads than %s would have' % (
-                new, old, 100 * verdict.gain, seen, new)
+        return '%s again: with %s the SSD saved %s less of the cost of reads ' \
+            'than %s would have, %s' % (new, old, points, new, seen)
     if not verdict.new and verdict.gain <= 0:
-        return '%s again: %s gains no more than %.2f points %s' % (
-            new, old, -100 * verdict.gain, seen)
-    return '%s instead of %s: it saves %.2f points %s more of the cost of ' \
-        'reads' % (new, old, 100 * verdict.gain, seen)
+        return '%s again: %s gains no more than %s, %s' % (
+            new, old, points, seen)
+    return '%s instead of %s: it saves %s more of the cost of reads, %s' % (
+        new, old, points, seen)
