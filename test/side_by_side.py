@@ -36,7 +36,7 @@ PROGRESS_SECONDS = 30.0
 GRACE_SECONDS = 90.0
 _PERCENT = re.compile(r'\[ *(\d+)%\]')
 #: The last line of a pytest that was interrupted.
-_FAILED = re.compile(r'\b\d+ (failed|errors?)\b')
+_FAILED = re.compile(r'\b[1-9]\d* (failed|errors?)\b')
 _TAIL_BYTES = 4096
 
 
