@@ -12,10 +12,11 @@ says how far each is.
 On a slow machine parts are cut off ``--until`` seconds after the beginning of
 the run: interrupted, which lets pytest take its clusters down. The last lines
 say how far they came. That is no failure, but a test that failed before is
-one; that a single test hangs is for pytest to see.
+one, and so is a part that does not end when it is interrupted; that a single
+test hangs is for pytest to see.
 
-Exit code 0: every part ended with 0. Interrupted itself, it interrupts
-the parts and waits for them.
+Exit code 0: every part that was not cut off ended with 0. Interrupted itself,
+it interrupts the parts and waits for them.
 """
 
 from __future__ import annotations
@@ -104,12 +105,13 @@ class Part:
             if self.failed() else 'ok'
 
     def failed(self) -> bool:
-        """It ended with another status than 0, or with a failed test before
-        it was cut off."""
+        """It ended with another status than 0; of one that was cut off: with
+        a failed test before, or only when it was killed."""
         if self.process is None:
             return False
         if self.interrupted:
-            return bool(_FAILED.search(self._last_words()))
+            return self.status == -signal.SIGKILL or bool(
+                _FAILED.search(self._last_words()))
         return self.status != 0
 
     def _last_words(self) -> str:

@@ -38,20 +38,21 @@ class Tuner:
     :param room: of the true cache, in bytes
     :param changes_a_day: see :class:`Chooser`
     :param earlier: to go on from
+    :ivar names: of the candidates, the configured one first
     """
 
     def __init__(self, own: Choice, room: int, table: ClassTable,
                  penalty: Penalty, changes_a_day: int = 0,
                  earlier: Earlier = _NOTHING) -> None:
         self.candidates = choices.candidates(own, table)
-        names = [choice.strategy for choice in self.candidates]
+        self.names = [choice.strategy for choice in self.candidates]
         self.shadows = Shadows(self.candidates, room, table, penalty)
         self.chooser = Chooser(
-            changes_a_day, names.index(earlier.strategy)
-            if earlier.strategy in names else 0, earlier.held,
+            changes_a_day, self.names.index(earlier.strategy)
+            if earlier.strategy in self.names else 0, earlier.held,
             earlier.left_at)
         self.guard = Guard(earlier.home)
-        #: Those that the chooser remembers.
+        #: The last ones with reads; the chooser knows how many count.
         self._batches: Deque[Batch] = deque(maxlen=LONGEST)
 
     @property
@@ -63,7 +64,8 @@ class Tuner:
         """By candidate: the share of reads, and of their bytes, that it would
         have served in the batches that the chooser remembers; [] if nothing
         was read. An order may save more time and serve fewer bytes."""
-        batches = self._batches
+        batches = list(self._batches)[
+            len(self._batches) - self.chooser.batches:]
         number = sum(batch.reads.number for batch in batches)
         length = sum(batch.reads.bytes for batch in batches)
         if not number:
@@ -86,16 +88,14 @@ class Tuner:
             if generation != self.shadows.generation:
                 self.chooser.restart()
                 self.guard.restart()
-                self._batches.clear()
             return None
+        if batch.asked > 0:
+            self._batches.append(batch)
         verdict = self._guarded(batch) or self.chooser.judge(
             batch.asked, batch.saved, now, batch.true is None
             or bool(self.chooser.current) or self.guard.lag() is not None)
         if verdict is None:
-            if batch.asked > 0:
-                self._batches.append(batch)
             return None
-        self._batches.clear()
         if verdict.old:
             self.guard.changed()
         else:

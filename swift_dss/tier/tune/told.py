@@ -85,8 +85,8 @@ def why(verdict: Verdict, names: Sequence[str]) -> str:
     seen = 'over %d sampled accesses' % (verdict.batches * BATCH)
     new, old = names[verdict.new], names[verdict.old]
     if verdict.by_guard:
-        return '%s again: with %s the SSD saved %s less of the cost of reads ' \
-            'than %s would have, %s' % (new, old, points, new, seen)
+        return '%s again: with %s the SSD saved %s less of the cost of ' \
+            'reads than %s would have, %s' % (new, old, points, new, seen)
     if not verdict.new and verdict.gain <= 0:
         return '%s again: %s gains no more than %s, %s' % (
             new, old, points, seen)

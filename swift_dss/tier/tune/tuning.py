@@ -134,8 +134,7 @@ class Tuning:
             if tuner is None:
                 return []
             chooser, shard = tuner.chooser, self._in_force.conf.shard
-            names = [choice.strategy for choice in tuner.candidates]
-            hits = tuner.hit_shares()
+            names, hits = tuner.names, tuner.hit_shares()
             lag = tuner.guard.lag()
             return [dict(
                 self._told.status(),
@@ -170,7 +169,7 @@ class Tuning:
             + class_id * _CLASS_STRIDE, size, class_id, time.monotonic(),
             verb, is_hit)
         if verdict is not None:
-            names = [choice.strategy for choice in self._tuner.candidates]
+            names = self._tuner.names
             self._told.changed(names[verdict.old], names[verdict.new],
                                why(verdict, names), time.time(),
                                self._tuner.guard.home)

@@ -1,5 +1,6 @@
 """Parts of the tests run beside each other and are all counted."""
 
+import importlib.util
 import os
 import pathlib
 import signal
@@ -115,6 +116,26 @@ def test_a_failure_before_the_cut_counts(tmp_path):
     code, said = _run(tmp_path, '--until', '4',
                       *_part('long', COUNTS, '1 failed, 4 passed'))
     assert code == 1 and 'long: FAILED' in said
+
+
+#: Ends of itself after a while, and not when it is interrupted.
+STAYS = '''
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+time.sleep(60)
+'''
+
+
+def test_a_part_that_must_be_killed_has_failed(tmp_path, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location('side_by_side', SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, 'GRACE_SECONDS', 1.0)
+    part = module.Part('stays', [sys.executable, '-c', STAYS],
+                       str(tmp_path / 'stays.log'))
+    assert module.Run([part], 1, 3.0, sys.stdout).run() == 1
+    assert 'stays: FAILED (-9)' in capsys.readouterr().out
 
 
 def test_interrupted_it_tears_its_parts_down(tmp_path):

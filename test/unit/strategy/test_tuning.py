@@ -236,8 +236,7 @@ def test_shares_of_hits_and_of_bytes_are_told_apart():
         tuner.hear(100 + turn % 30, 10, 0, 0.0)
         if tuner.chooser.batches == 20:
             break
-    names = [choice.strategy for choice in tuner.candidates]
-    shares = dict(zip(names, tuner.hit_shares()))
+    shares = dict(zip(tuner.names, tuner.hit_shares()))
     hits, in_bytes = shares['lru']
     assert in_bytes > 0.9 > hits
     hits, in_bytes = shares['gdsf']
