@@ -20,11 +20,14 @@ import uuid
 from typing import Any, Iterator
 
 import pytest
+from support import nursery
 from support.nodes.tuned_cluster import TunedCluster
 
 from swift_dss.aio import layout, processes, storage
 from swift_dss.aio.cluster import Cluster, printer
 
+
+nursery.install()
 
 #: A line for the record.
 _FIGURE = re.compile(r'^(?:[RS]\d\d\b|figure:).*$', re.M)

@@ -54,12 +54,7 @@ def spawn(root: str, name: str, log: str, arguments: Sequence[str],
     :param prefix: a command that runs the rest of its arguments, such as
         ``nsenter``
     """
-    env = dict(os.environ)
-    env.update({ROOT_ENV: root, NAME_ENV: name, LOG_ENV: log,
-                'PYTHONUNBUFFERED': '1',
-                # Its resolver is half of what a server of Swift imports, and
-                # here every address is a number or a line of /etc/hosts.
-                'EVENTLET_NO_GREENDNS': 'yes'})
+    env = environment(root, name, log)
     env.update(extra_env or {})
 
     def join() -> None:
@@ -73,6 +68,15 @@ def spawn(root: str, name: str, log: str, arguments: Sequence[str],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             start_new_session=True,
             preexec_fn=join if cgroup else None)
+
+
+def environment(root: str, name: str, log: str) -> Dict[str, str]:
+    """The environment of a process of a cluster: ours, and what finds it."""
+    return {**os.environ, ROOT_ENV: root, NAME_ENV: name, LOG_ENV: log,
+            'PYTHONUNBUFFERED': '1',
+            # Its resolver is half of what a server of Swift imports, and
+            # here every address is a number or a line of /etc/hosts.
+            'EVENTLET_NO_GREENDNS': 'yes'}
 
 
 def find(root: str) -> Dict[str, List[int]]:

@@ -16,11 +16,13 @@ import mmap
 import os
 import struct
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 _OFFSET = struct.Struct('=d')
 _NS = 1000000000
 _REAL = datetime.datetime
+#: Of this process: the last is that which counts.
+_followed: List[mmap.mmap] = []
 
 
 def set_offset(path: str, seconds: float) -> None:
@@ -37,14 +39,18 @@ def follow(path: str) -> None:
     """From now on this process has the clock of that file.
 
     Call it before anything that takes functions of ``time`` or classes of
-    ``datetime`` by name is imported.
+    ``datetime`` by name is imported. A process that follows a clock already
+    follows this one from now on.
     """
     with open(path, 'rb') as source:
         mapped = mmap.mmap(source.fileno(), _OFFSET.size,
                            prot=mmap.PROT_READ)
+    _followed.append(mapped)
+    if len(_followed) > 1:
+        return
 
     def offset() -> float:
-        return float(_OFFSET.unpack_from(mapped)[0])
+        return float(_OFFSET.unpack_from(_followed[-1])[0])
     _move_time(offset)
     _move_datetime(offset)
 
