@@ -4,8 +4,8 @@ Each call is one try, bounded by the connect and read time-outs (boto3's
 own retries are off: the caller knows what may be repeated, and for how
 long). Every outcome is told to the breaker, and every failure is one of
 
-``RemoteUnavailable``  refused, broken off, timed out, 5xx, throttled, or
-                       the bucket is gone
+``RemoteUnavailable``  refused, broken off, timed out, 5xx, throttled, the
+                       bucket is gone, or the answer is none of S3's
 ``S3Missing``          404 for a key or an upload
 ``S3Rejected``         any other 4xx: our request or rights are wrong;
                        ``S3Archived`` if the key has to be thawed first
@@ -33,6 +33,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import (
     DamagedRecord, DssError, RemoteUnavailable)
+from swift_dss.gateway.link.answers import lacking
 from swift_dss.gateway.link.breaker import Breaker
 from swift_dss.gateway.link.connect import Connect, connect_to
 from swift_dss.gateway.link.credentials import SecretFile
@@ -516,6 +517,9 @@ class S3Client:
         self.pulse.alive()
         self._clock.hear(str(answer.get('ResponseMetadata', {}).get(
             'HTTPHeaders', {}).get('date', '')))
+        lacks = lacking(operation, answer)
+        if lacks:
+            raise self._broken('%s: no %s in the answer' % (operation, lacks))
         self._breaker.succeeded()
         return answer
 

@@ -263,7 +263,7 @@ class Client:
                                **_: Any) -> Dict[str, Any]:
         """Uploads in progress."""
         self._begin('LIST', Bucket)
-        return {'Uploads': [
+        return {'IsTruncated': False, 'Uploads': [
             {'Key': upload.key, 'UploadId': made}
             for made, upload in self._bucket.uploads.items()
             if upload.key.startswith(Prefix)]}
