@@ -52,6 +52,7 @@ class Part:
     began: float = 0.0
     seconds: float = 0.0
     interrupted: bool = False
+    reached: str = '-'
     status: Optional[int] = None
 
     def start(self) -> None:
@@ -74,6 +75,8 @@ class Part:
         if self.status is not None:
             return True
         if now > until and not self.interrupted:
+            # Behind it comes a summary of any length.
+            self.reached = self.percent()
             self.signal(signal.SIGINT)
             self.interrupted = True
         if now > until + GRACE_SECONDS:
@@ -99,7 +102,7 @@ class Part:
         if self.process is None:
             return 'left out: no time'
         if self.interrupted and not self.failed():
-            return 'cut off at %s: no time' % self.percent()
+            return 'cut off at %s: no time' % self.reached
         return 'FAILED (%d)' % (
             -1 if self.status is None else self.status) \
             if self.failed() else 'ok'

@@ -95,7 +95,7 @@ try:
     print('... [ 40%]', flush=True)
     time.sleep(600)
 finally:
-    print(sys.argv[1], flush=True)
+    print('slowest' * 1000, sys.argv[1], flush=True)
 '''
 
 
