@@ -1,5 +1,5 @@
 """A process that has imported what servers and tier daemons import, and
-forks them: ``SOCKET_FD``. :mod:`support.nursery` starts it and asks.
+forks them: ``SOCKET_FD [CLOCK]``. :mod:`support.nursery` starts it and asks.
 
 A fork has its own environment, session, log, clock, cgroups and namespaces,
 as a process that is started has.
@@ -32,12 +32,11 @@ _MS_BIND, _MS_REC, _MS_SLAVE = 4096, 16384, 1 << 19
 #: None is a module that runs as ``__main__``, or needs its policies first.
 _PRELOADED = (
     'swift.proxy.server', 'swift.obj.server', 'swift.container.server',
-    'swift.account.server', 'swift.common.ring.ring',
+    'swift.account.server',
     'swift.common.middleware.s3api.s3api', 'swift.common.middleware.slo',
     'swift.common.middleware.dlo', 'swift.common.middleware.tempauth',
-    'swift.common.middleware.catch_errors', 'swift_dss.aio.bed.clock',
-    'swift_dss.tier.daemon', 'swift_dss.tier.shards.parent',
-    'swift_dss.io.start.versions', 'botocore.session')
+    'swift.common.middleware.catch_errors', 'swift_dss.tier.daemon',
+    'swift_dss.tier.shards.parent', 'swift_dss.io.start.versions')
 
 
 class Wanted(NamedTuple):
@@ -59,12 +58,11 @@ class Wanted(NamedTuple):
     hosts: str = ''
 
 
-def _preload() -> None:
-    clock_moves = sys.argv[2] == 'moved'
-    if clock_moves:
+def _preload(clocks: List[str]) -> None:
+    for path in clocks:
         # Before anything takes functions of the clock by name.
         from swift_dss.aio.bed import clock
-        clock.follow(sys.argv[3])
+        clock.follow(path)
     from swift.common import constraints, storage_policy, utils
     set_alone = utils.set_swift_dir
 
@@ -221,7 +219,7 @@ def main(arguments: List[str]) -> None:
     # As of "python -m" in the root folder.
     sys.path[0] = '/'
     asked = socket.socket(fileno=int(arguments[0]))
-    _preload()
+    _preload(arguments[1:])
     wanted = Hatch(asked).serve()
     if wanted is not None:
         become(wanted)

@@ -9,6 +9,7 @@ starts all so.
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import pickle
 import signal
@@ -17,8 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from support import hatch
 
@@ -27,7 +27,6 @@ from swift_dss.aio.bed import clock
 
 _MODULES = frozenset(('swift_dss.aio.run', 'swift_dss.aio.bed.run',
                       'swift_dss.tier.main'))
-_POLL_SECONDS = 0.02
 
 
 class Forked:
@@ -49,11 +48,9 @@ class Forked:
 
         :raises TimeoutExpired: it did not in so many seconds
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while self.poll() is None:
-            if deadline is not None and time.monotonic() >= deadline:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-            time.sleep(_POLL_SECONDS)
+        seconds = math.inf if timeout is None else timeout
+        if not processes.wait(lambda: self.poll() is not None, seconds):
+            raise subprocess.TimeoutExpired(str(self.pid), seconds)
         assert self.returncode is not None
         return self.returncode
 
@@ -81,7 +78,7 @@ class Nursery:
         self._lock = threading.Lock()
         self._asks, theirs = socket.socketpair(socket.AF_UNIX,
                                                socket.SOCK_SEQPACKET)
-        words = ['moved' if moved else 'true']
+        words: List[str] = []
         with tempfile.NamedTemporaryFile() as offset:
             if moved:
                 clock.set_offset(offset.name, 0.0)
