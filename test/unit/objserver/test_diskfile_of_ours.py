@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import gc
-import glob
 import os
 import weakref
 from typing import Any, List
 
 import pytest
 from support.rigs.dss_disk import Disk
+from support.rigs.open_files import open_below
 from swift.common.exceptions import (
     DiskFileNoSpace, DiskFileNotExist, DiskFileQuarantined)
 
@@ -359,10 +359,7 @@ def test_the_ssd_reserves_only_what_it_will_hold(disk: Disk) -> None:
 
 def _reserved(folder: str) -> List[int]:
     """The room of each file below a folder that this process has open."""
-    return [os.stat(path).st_blocks * 512
-            for path in glob.glob('/proc/self/fd/*')
-            if os.path.isfile(path)
-            and os.readlink(path).startswith(folder)]
+    return [os.fstat(fd).st_blocks * 512 for fd in open_below(folder)]
 
 
 def test_a_stub_can_be_posted_to_deleted_and_relinked(disk: Disk) -> None:
@@ -407,7 +404,7 @@ def test_an_abandoned_read_frees_its_descriptors(
         disk: Disk, green: None) -> None:
     disk.put('o', BODY, MIXED)
     _settle(disk)
-    before = set(os.listdir('/proc/self/fd'))
+    before = open_below(disk.root)
     for stop in range(3):
         disk_file = disk.open_file('o')
         with disk_file.open():
@@ -419,7 +416,7 @@ def test_an_abandoned_read_frees_its_descriptors(
             source.close()
         reader.close()
     _settle(disk)
-    assert set(os.listdir('/proc/self/fd')) == before
+    assert open_below(disk.root) == before
 
 
 def _settle(disk: Disk) -> None:

@@ -9,6 +9,7 @@ import threading
 import pytest
 from support import kept_memory
 from support.nodes.tier_node import KIB, Rig
+from support.rigs.open_files import open_below
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.errors import DamagedRecord, VersionGone
@@ -194,9 +195,10 @@ def test_an_empty_version_gets_no_record_when_it_arrives(rig):
         place.version, place.partition).residency.tiers == Tier.NONE
 
 
-def test_many_arrive_in_versions_that_have_a_record_already(rig):
+def test_many_arrive_in_versions_that_have_a_record_already(
+        rig, tmp_path):
     places = [rig.put('o%d' % n, b'x' * KIB) for n in range(3)]
-    fds = len(os.listdir('/proc/self/fd'))
+    before = open_below(str(tmp_path))
     for turn in range(2):
         assert rig.local.record_remotes([
             Arrival(place.version, place.partition, _copy(turn * 10 + n),
@@ -204,4 +206,4 @@ def test_many_arrive_in_versions_that_have_a_record_already(rig):
     for n, place in enumerate(places):
         assert rig.local.describe(place.version, place.partition
                                   ).residency.remote == _copy(10 + n)
-    assert len(os.listdir('/proc/self/fd')) == fds
+    assert open_below(str(tmp_path)) == before
