@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
@@ -39,11 +39,12 @@ class AdminServer(AdminDoor):
                               self._drainer)
         local = node.local
         #: Verbs on each version that a request names.
-        self._moves: Dict[str, Callable[[VersionId, str], None]] = {
+        self._moves: Dict[
+            str, Callable[[VersionId, str, Sequence[int]], None]] = {
             'promote': self._drainer.promote, 'recall': self._drainer.recall,
-            'pin': lambda version, partition: local.pin(
+            'pin': lambda version, partition, _: local.pin(
                 version, partition, True),
-            'unpin': lambda version, partition: local.pin(
+            'unpin': lambda version, partition, _: local.pin(
                 version, partition, False)}
         self._verbs: Dict[str, Callable[[Dict[str, Any], Progress], Any]] = {
             'status': self._status, 'ls': self._ls, 'pins': self._pins,
@@ -57,8 +58,9 @@ class AdminServer(AdminDoor):
         """See :meth:`AdminDoor.answer`."""
         name = str(request.get('verb'))
         if name in self._moves:
-            return self._move(request, progress, lambda row: self._moves[
-                name](row.version, row.partition))
+            return self._move(request, progress,
+                              lambda row, class_ids: self._moves[name](
+                                  row.version, row.partition, class_ids))
         if name not in self._verbs:
             raise BadConfig('no such request: %r' % request.get('verb'))
         return self._verbs[name](request, progress)
@@ -143,24 +145,25 @@ class AdminServer(AdminDoor):
                 raise TierUnavailable('%s has no verified copy in S3 yet' % (
                     row.name or row.version.key))
 
-        def demote(row: VersionRow) -> None:
+        def demote(row: VersionRow, class_ids: Sequence[int]) -> None:
             local = self._node.local
             if tier == 'hdd':
-                local.demote(row.version, row.partition)
+                local.demote(row.version, row.partition, class_ids)
                 return
             if not row.size:
                 return
-            local.demote(row.version, row.partition, to_hdd=False)
+            local.demote(row.version, row.partition, class_ids, to_hdd=False)
             if local.devices.get(row.version.device).capacity.configured:
-                local.drop_capacity(row.version, row.partition)
+                local.drop_capacity(row.version, row.partition, class_ids)
 
         return self._move(request, progress, demote, lacks_copy)
 
     def _move(self, request: Dict[str, Any], progress: Progress,
-              carry_out: Callable[[VersionRow], None],
+              carry_out: Callable[[VersionRow, Sequence[int]], None],
               refuse: Callable[[VersionRow], None] = lambda row: None) -> Any:
         """Page by page: a filter may name every version of the node.
 
+        :param carry_out: gets the classes whose bytes are meant; none: all
         :param refuse: raises for what cannot be done; a dry run asks no
             more than this
         """
@@ -169,6 +172,7 @@ class AdminServer(AdminDoor):
         moved: List[Dict[str, Any]] = []
         failed = Told()
         done = moved_bytes = 0
+        class_ids = _class_ids(request, node.in_force.table)
         total, pages = self._wanted(request, _LISTING_PAGE)
         for page in pages:
             for row in page:
@@ -176,13 +180,14 @@ class AdminServer(AdminDoor):
                 try:
                     refuse(row)
                     if not dry_run:
-                        carry_out(row)
+                        carry_out(row, class_ids)
                 except DssError as err:
                     failed.say('%s on %s: %s' % (
                         row.name or row.version.key, row.version.device,
                         err))
                 else:
-                    moved_bytes += row.size
+                    moved_bytes += sum(
+                        span.total_bytes for span in row.spans_of(class_ids))
                     if len(moved) < MOST_TOLD:
                         moved.append(described(
                             node.index.get(row.version) or row,
@@ -233,12 +238,13 @@ class AdminServer(AdminDoor):
             request.get('seconds', DEFAULT_WAIT_SECONDS))
         failed = Told()
         done = 0
+        class_ids = _class_ids(request, self._node.in_force.table)
         total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
         for page in pages:
             why = self._node.relocator.relocate(
                 page, max(0.0, deadline - time.monotonic()),
                 lambda moved, _, before=done: progress(  # type: ignore[misc]
-                    {'done': before + moved, 'of': total}))
+                    {'done': before + moved, 'of': total}), class_ids)
             for row in page:
                 if row.version in why:
                     failed.say('%s: %s' % (row.name or row.version.key,
@@ -253,7 +259,8 @@ class AdminServer(AdminDoor):
         total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
         for page in pages:
             planned.versions += len(page)
-            self._node.relocator.plan(page, planned)
+            self._node.relocator.plan(page, planned, _class_ids(
+                request, self._node.in_force.table))
             progress({'done': planned.versions, 'of': total})
         return dict(planned.plain(), failed=[], failures=0)
 
@@ -285,16 +292,24 @@ def _filter(request: Dict[str, Any], table: ClassTable) -> Filter:
 
     :raises BadConfig: there is no such class or tier
     """
-    class_id = None
-    if request.get('class') is not None:
-        wanted = str(request['class'])
-        spec = table.by_name(wanted)
-        if spec is None and not wanted.isdigit():
-            raise BadConfig('no class is called %r' % wanted)
-        class_id = spec.class_id if spec else int(wanted)
+    class_id = next(iter(_class_ids(request, table)), None)
     place = str(request.get('tier') or '')
     if place and place not in PLACES:
         raise BadConfig('%r is no tier' % request['tier'])
     return Filter(str(request.get('container') or ''),
                   str(request.get('device') or ''), class_id, place,
                   bool(request.get('pinned')))
+
+
+def _class_ids(request: Dict[str, Any], table: ClassTable) -> List[int]:
+    """The class that a request says; none if it says none.
+
+    :raises BadConfig: there is no such class
+    """
+    if request.get('class') is None:
+        return []
+    wanted = str(request['class'])
+    spec = table.by_name(wanted)
+    if spec is None and not wanted.isdigit():
+        raise BadConfig('no class is called %r' % wanted)
+    return [spec.class_id if spec else int(wanted)]

@@ -28,7 +28,8 @@ class Filter(NamedTuple):
 
     :param container: ``account/container``
     :param class_id: has bytes of it
-    :param place: has bytes there; one of :data:`PLACES`
+    :param place: has bytes there, and of ``class_id`` if that is given;
+        one of :data:`PLACES`
     :param pinned: by an operator
     :param on_remote: S3 has it
     :param held_by: pinned by an operator, by the pin rule or by one of
@@ -71,7 +72,9 @@ class Filter(NamedTuple):
             # The name of a column, so it can be no value.
             column = PLACES[PLACES.index(self.place)]
             parts.append('AND EXISTS (SELECT 1 FROM span s WHERE '
-                         's.version_id = v.id AND s.%s > 0)' % column)
+                         's.version_id = v.id AND s.%s > 0)' % column
+                         if self.class_id is None else
+                         'AND c.%s > 0' % column)
         if self.pinned:
             parts.append('AND v.pinned = 1')
         if self.on_remote:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import (
+    Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple)
 
 from swift_dss.core.classes import ClassTable, RemoteMode
 from swift_dss.core.residency import Residency, Tier
@@ -60,6 +61,11 @@ class VersionRow:
     spans: List[SpanRow] = field(default_factory=list)
     pin_rule: int = 0
     posted: bool = field(default=False, compare=False)
+
+    def spans_of(self, class_ids: Sequence[int]) -> List[SpanRow]:
+        """Those of some classes; no class means all."""
+        return [span for span in self.spans
+                if not class_ids or span.class_id in class_ids]
 
 
 class Departing(NamedTuple):

@@ -482,7 +482,7 @@ class Duties:
 
     def _drop_spare(self, candidate: Candidate) -> int:
         self._local.drop_capacity(candidate.version, candidate.partition,
-                                  spare_pins=True)
+                                  [candidate.class_id], spare_pins=True)
         self._metrics.count('tier.hdd_dropped_bytes', candidate.length)
         return candidate.length
 

@@ -238,17 +238,20 @@ class Local(LocalVersions):
             return moves.promote(place, ranges, class_map, self.mover.io)
 
     def drop_capacity(self, version: VersionId, partition: str,
+                      class_ids: Iterable[int] = (),
                       spare_pins: bool = False) -> Residency:
         """Take bytes off the HDD that lie on another tier too.
 
+        :param class_ids: only bytes of these; none means all
         :param spare_pins: only those on the SSD, if it is pinned by now
         :raises DssError: as :meth:`Witness.proven`; nothing has changed
         """
         proven = self._proven(version, partition, Tier.HDD)
-        with self.mover.moving(version, partition) as (place, _, _):
+        with self.mover.moving(version, partition, class_ids) as (
+                place, ranges, _):
             if spare_pins and self.mover.is_pinned(place):
                 proven = None
-            left = moves.drop_capacity(place, proven=proven)
+            left = moves.drop_capacity(place, ranges, proven)
         self.watcher.on_left(version, left)
         return left
 

@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import (
     Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
-    Tuple)
+    Sequence, Tuple)
 
 from swift_dss.core.errors import (
     BadConfig, DssError, RemoteUnavailable, TierFull, TierUnavailable,
@@ -59,13 +59,15 @@ class Drainer:
         self._gateway = gateway
         self._relocator = relocator
 
-    def recall(self, version: VersionId, partition: str) -> None:
+    def recall(self, version: VersionId, partition: str,
+               class_ids: Sequence[int] = ()) -> None:
         """Bring back a version's bytes that only S3 has.
 
+        :param class_ids: only bytes of these; none means all
         :raises RemoteUnavailable: S3 does not give it
         :raises TierFull: there is no room for it here
         """
-        for extent in self._away(version, partition):
+        for extent in self._away(version, partition, class_ids):
             gateway = self._gateway
             if gateway is None:
                 raise TierUnavailable('%s is only in S3, and [gateway] is '
@@ -76,15 +78,17 @@ class Drainer:
                     _DEADLINE_SECONDS, True), sink):
                 raise RemoteUnavailable(
                     '%s: %s' % (version.key, sink.said or 'cut short'), 15)
-        left = self._landed(version, partition)
+        left = self._landed(version, partition, class_ids)
         if left:
             raise TierFull('%s: no room for %d bytes from S3' % (
                 version.key, sum(extent.length for extent in left)))
 
-    def promote(self, version: VersionId, partition: str) -> None:
-        """All bytes of a version on the SSD, wherever they are now."""
-        self.recall(version, partition)
-        self._local.promote(version, partition)
+    def promote(self, version: VersionId, partition: str,
+                class_ids: Sequence[int] = ()) -> None:
+        """All bytes of a version, or those of some classes, on the SSD,
+        wherever they are now."""
+        self.recall(version, partition, class_ids)
+        self._local.promote(version, partition, class_ids)
 
     def run(self, where: str, seconds: float,
             progress: Progress) -> Dict[str, Any]:
@@ -312,7 +316,8 @@ class Drainer:
                                'the file system has room for %d' % (
                                    device.name, missing, free))
 
-    def _landed(self, version: VersionId, partition: str) -> List[Extent]:
+    def _landed(self, version: VersionId, partition: str,
+                class_ids: Sequence[int]) -> List[Extent]:
         """Versions still lacking bytes after all parts have landed: parts may
         land a moment after their reader has every byte.
         """
@@ -320,16 +325,22 @@ class Drainer:
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while True:
             idle = gateway is None or not gateway.reading()[0]
-            left = self._away(version, partition)
+            left = self._away(version, partition, class_ids)
             if not left or idle or time.monotonic() > deadline:
                 return left
             time.sleep(_LOOK_SECONDS)
 
-    def _away(self, version: VersionId, partition: str) -> List[Extent]:
+    def _away(self, version: VersionId, partition: str,
+              class_ids: Sequence[int] = ()) -> List[Extent]:
         """Extents that are neither on the SSD nor on the HDD."""
-        local = self._local.describe(version, partition)
-        return [extent for extent in local.residency.extents
-                if not extent.tiers & _LOCAL]
+        residency = self._local.describe(version, partition).residency
+        extents = residency.extents
+        if class_ids:
+            _, ranges, _ = self._local.mover.look_for_move(
+                version, partition, class_ids)
+            extents = tuple(extent for offset, length in ranges
+                            for extent in residency.split(offset, length))
+        return [extent for extent in extents if not extent.tiers & _LOCAL]
 
 
 class _Nowhere(Sink):

@@ -79,11 +79,12 @@ class Relocator:
         self._stopping = stopping
 
     def relocate(self, rows: List[VersionRow], seconds: float,
-                 progress: Callable[[int, int], None]
-                 ) -> Dict[VersionId, str]:
+                 progress: Callable[[int, int], None],
+                 class_ids: Sequence[int] = ()) -> Dict[VersionId, str]:
         """Send versions now, and drop their local bytes.
 
         :param seconds: how long to wait for S3
+        :param class_ids: only bytes of these are dropped; none means all
         :returns: why, of each that could not go
         """
         gateway = self._ready_gateway()
@@ -98,7 +99,7 @@ class Relocator:
 
         def failure_of(row: VersionRow) -> str:
             try:
-                self._drop(row, deadline)
+                self._drop(row, class_ids, deadline)
             except DssError as err:
                 return str(err)
             return ''
@@ -115,10 +116,12 @@ class Relocator:
                     progress(done, len(rows))
         return why
 
-    def plan(self, rows: Sequence[VersionRow], into: Planned) -> None:
+    def plan(self, rows: Sequence[VersionRow], into: Planned,
+             class_ids: Sequence[int] = ()) -> None:
         """Add what :meth:`relocate` would do with rows, and do nothing."""
         for row in rows:
-            here = sum(span.ssd_bytes + span.hdd_bytes for span in row.spans)
+            here = sum(span.ssd_bytes + span.hdd_bytes
+                       for span in row.spans_of(class_ids))
             into.moves += bool(here or not row.on_remote)
             if self._stays(row):
                 into.stays += 1
@@ -216,7 +219,8 @@ class Relocator:
         self._local.ask_ahead(
             [(row.version, row.partition) for row in rows], LOCAL)
 
-    def _drop(self, row: VersionRow, deadline: float) -> None:
+    def _drop(self, row: VersionRow, class_ids: Sequence[int],
+              deadline: float) -> None:
         """Wait for the copy, then let local bytes go."""
         while True:
             row_now = self._local.index.get(row.version)
@@ -224,7 +228,7 @@ class Relocator:
                 return  # overwritten or deleted by now
             if row_now.on_remote:
                 try:
-                    self._drop_now(row.version, row.partition)
+                    self._drop_now(row.version, row.partition, class_ids)
                     return
                 except NotProven:
                     again = self._local.index.get(row.version)
@@ -235,12 +239,15 @@ class Relocator:
                     self._stopping.wait(_LOOK_SECONDS):
                 raise RemoteUnavailable('not in S3 yet', 1)
 
-    def _drop_now(self, version: VersionId, partition: str) -> None:
+    def _drop_now(self, version: VersionId, partition: str,
+                  class_ids: Sequence[int]) -> None:
         local = self._local
-        local.demote(version, partition, to_hdd=False, spare_pins=True)
+        local.demote(version, partition, class_ids, to_hdd=False,
+                     spare_pins=True)
         device = local.devices.get(version.device)
         if device.capacity.configured and not device.is_block:
-            local.drop_capacity(version, partition, spare_pins=True)
+            local.drop_capacity(version, partition, class_ids,
+                                spare_pins=True)
 
     def _drop_quietly(self, candidate: Candidate) -> bool:
         version = candidate.version
@@ -248,7 +255,7 @@ class Relocator:
         if row is None or not row.on_remote or row.pinned:
             return False
         try:
-            self._drop_now(version, row.partition)
+            self._drop_now(version, row.partition, [candidate.class_id])
             return True
         except DssError as err:
             self._metrics.count('tier.spill_errors')

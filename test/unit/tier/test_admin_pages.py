@@ -29,10 +29,10 @@ class FakeNode:
     def kick(self, device=''):
         """Nobody to wake."""
 
-    def plan(self, rows, into):
+    def plan(self, rows, into, class_ids):
         self.planned += len(rows)
 
-    def relocate(self, rows, seconds, progress):
+    def relocate(self, rows, seconds, progress, class_ids):
         self.pages.append(len(rows))
         progress(len(rows), len(rows))
         return {row.version: 'no' for row in rows[:1]}

@@ -123,8 +123,8 @@ def test_nothing_chooses_a_version_while_it_comes_back(rig, monkeypatch):
     in_s3(rig, place.version, place.partition)
     promote = rig.local.promote
 
-    def promote_late(version, partition):
-        promote(version, partition)
+    def promote_late(*named):
+        promote(*named)
         rig.keeper.duties.drop_remote_only()
     monkeypatch.setattr(rig.local, 'promote', promote_late)
     assert drain(rig)['failures'] == 0
@@ -136,9 +136,9 @@ def test_what_is_moved_away_again_is_a_failure(rig, monkeypatch):
     place = stub(rig)
     promote = rig.local.promote
 
-    def in_vain(version, partition):
-        promote(version, partition)
-        rig.local.demote(version, partition)
+    def in_vain(*named):
+        promote(*named)
+        rig.local.demote(*named)
     monkeypatch.setattr(rig.local, 'promote', in_vain)
     report = drain(rig)
     assert report['failures'] == 1
@@ -204,7 +204,7 @@ def test_a_version_that_is_deleted_during_the_drain_is_no_failure(
         rig, monkeypatch):
     place = stub(rig)
     monkeypatch.setattr(
-        rig.local, 'promote', lambda version, partition:
+        rig.local, 'promote', lambda version, partition, class_ids:
         os.unlink(place.data_file()) if os.path.exists(
             place.hash_dir + '/' + version.timestamp + '.data') else None)
     assert drain(rig)['failures'] == 0
