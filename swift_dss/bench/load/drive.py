@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import queue
-import resource
 import signal
 import threading
 import time
 from dataclasses import dataclass
-from multiprocessing import connection
 from typing import (
-    Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional,
-    Sequence)
+    Any, Callable, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence)
 
-from swift_dss.bench.load.content import Contents
 from swift_dss.bench.load.fronts import Ask
 from swift_dss.bench.load.link import Link
-from swift_dss.bench.load.objects import Objects
 from swift_dss.bench.load.records import Counts, merged
-from swift_dss.bench.load.scenario import Scenario
-from swift_dss.bench.load.turns import Pace, Turns
-from swift_dss.bench.load.users import LoadFailed, Users
-from swift_dss.bench.load.warpcsv import Lines
+from swift_dss.bench.load.users import LoadFailed
+from swift_dss.bench.load.warpcsv import Numbered
+from swift_dss.bench.load.workers.here import Here
+from swift_dss.bench.load.workers.live import Plan
+from swift_dss.bench.load.workers.worker import Loss, Worker, each_look
 
-_FORK = multiprocessing.get_context('fork')
 #: Between two looks at the numbers.
 _TICK_SECONDS = 1.0
-#: Without a word from a process, which says numbers with each tick.
-_SILENCE_SECONDS = 30.0
 #: From the word to the start, so that all processes have heard it.
 _LEAD_SECONDS = 0.1
 _TRIES = 3
@@ -41,19 +32,25 @@ _GONE = frozenset((404,))
 Show = Callable[[float, Counts], None]
 
 
-class Plan(NamedTuple):
-    """How a scenario is run.
+class Part(NamedTuple):
+    """One process of a run.
 
-    :param lines: a path for each process' requests; empty: none are written
+    :param machine: its specification; ``here``
+    :param counts: None: none came
+    :param turns: that it was to have; None: as many as it could
+    :param unlisted: requests that are not in the lines of requests
+    :param loss: None: it was there until the end
+    :param is_measured: it has all of its turns behind it
     """
 
-    scenario: Scenario
-    front: Any
-    pace: Pace
-    processes: int
-    seed: str
-    keep: bool
-    lines: List[str]
+    machine: str
+    number: int
+    counts: Optional[Counts]
+    turns: Optional[int]
+    cpu_seconds: float
+    unlisted: int
+    loss: Optional[Loss]
+    is_measured: bool
 
 
 @dataclass(frozen=True)
@@ -62,74 +59,101 @@ class Outcome:
 
     :param start: ``time.monotonic()`` of the first turn
     :param seconds: from the start to the end of the last request
-    :param cpu_seconds: of all users' processes in that time
-    :param left: objects and containers that the clean-up did not get rid of
+    :param left: objects and containers that the clean-up did not get rid
+        of, but for objects of processes that were lost
     """
 
-    counts: Counts
+    parts: List[Part]
     start: float
     seconds: float
-    cpu_seconds: float
     left: int
     interrupted: bool
 
+    @property
+    def counts(self) -> Counts:
+        """Of all processes."""
+        return merged([part.counts for part in self.parts if part.counts])
 
-def run(plan: Plan, show: Show, machines: Sequence[Any] = ()) -> Outcome:
+
+def run(plan: Plan, show: Show, machines: Sequence[Any] = (),
+        lines: Optional[Numbered] = None) -> Outcome:
     """Do all of it; blocks until the end.
 
-    An interrupt ends the measurement early; its numbers stay.
+    An interrupt ends the measurement early; its numbers stay. So do those of
+    a process that is lost in it, until its last word, and the others go on.
 
-    :param machines: :class:`~.machines.Machine` for each process that is not
-        here
+    :param machines: :class:`~.workers.machines.Machine` for each process
+        that is not here
+    :param lines: takes each request, if the plan wants them
 
-    :raises LoadFailed: containers or first objects cannot be written, or a
-        process died
+    :raises LoadFailed: containers or first objects cannot be written, a
+        process is lost before the measurement, or all are and no numbers came
     """
     _each_container(plan, plan.front.make, plan.front.made, must=True)
     here = plan.processes - len(machines)
-    workers: List[Worker] = [_Local(plan, number) for number in range(here)]
+    workers: List[Worker] = [Here(plan, number) for number in range(here)]
     workers += [machine.worker(plan, number)
                 for number, machine in enumerate(machines, here)]
     try:
         for worker in workers:
-            worker.hear('ready')
+            worker.lines = lines
+        for _ in each_look(workers, 'ready'):
+            _refuse_losses(workers)
+        _refuse_losses(workers)
         start = time.monotonic() + _LEAD_SECONDS
         for worker in workers:
-            worker.begin(start)
+            worker.tell(start)
         interrupted = _watch(workers, start, show)
-        ends = [worker.last for worker in workers]
+        if not any(worker.counts for worker in workers):
+            _refuse_losses(workers)
         for worker in workers:
             worker.tell(plan.keep)
-        left = sum(worker.hear('cleaned') for worker in workers)
+        for _ in each_look(workers, 'cleaned'):
+            pass
     finally:
         for worker in workers:
             worker.end()
+    left = sum(worker.words.get('cleaned', 0) for worker in workers)
     if not plan.keep:
         left += _each_container(plan, plan.front.unmake, _GONE, must=False)
-    return Outcome(
-        merged([end['counts'] for end in ends]), start,
-        max(end['end'] for end in ends) - start,
-        sum(end['cpu_seconds'] for end in ends), left, interrupted)
+    return Outcome([_part(worker, plan) for worker in workers], start, max(
+        worker.words['counts']['end'] for worker in workers
+        if worker.counts) - start, left, interrupted)
+
+
+def _part(worker: Worker, plan: Plan) -> Part:
+    told = worker.words.get('counts', {})
+    # One that has cleaned up ends at once; that is no loss.
+    loss = None if 'cleaned' in worker.words else worker.loss
+    return Part(
+        worker.machine, worker.number, worker.counts,
+        plan.pace.turns(worker.number, plan.processes),
+        told.get('cpu_seconds', 0.0), told.get('unlisted', 0), loss,
+        'done' in worker.words)
+
+
+def _refuse_losses(workers: List[Worker]) -> None:
+    for worker in workers:
+        if worker.loss is not None:
+            raise worker.failed()
 
 
 def _watch(workers: List[Worker], start: float, show: Show) -> bool:
     """Show numbers until all are done; was there an interrupt?"""
+    told = start - _TICK_SECONDS
     with _interrupts() as interrupted:
-        while True:
-            connection.wait([worker.pipe for worker in workers
-                             if not worker.is_done], _TICK_SECONDS / 4)
+        for is_new in each_look(workers, 'done'):
             if interrupted.is_set():
                 for worker in workers:
                     worker.stop()
-            news = [worker.look() for worker in workers]
+            now = time.monotonic()
+            if is_new and now - told > _TICK_SECONDS / 4:
+                show(now - start, merged([
+                    worker.counts for worker in workers if worker.counts]))
+                told = now
             for worker in workers:
-                worker.refuse_silence(_SILENCE_SECONDS)
-            if any(news):
-                show(time.monotonic() - start, merged(
-                    [worker.last['counts'] for worker in workers
-                     if worker.last]))
-            if all(worker.is_done for worker in workers):
-                return interrupted.is_set()
+                worker.reassure()
+        return interrupted.is_set()
 
 
 @contextlib.contextmanager
@@ -151,166 +175,6 @@ def _interrupts() -> Iterator[threading.Event]:
         yield event
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-class Worker:
-    """The parent's side of one process.
-
-    :param pipe: readable when it has said something
-    :param name: of its machine, for errors
-    """
-
-    def __init__(self, pipe: Any, name: str) -> None:
-        self.pipe = pipe
-        self._name = name
-        self.last: Dict[str, Any] = {}
-        self.is_done = False
-        self._heard_at = time.monotonic()
-
-    def tell(self, message: Any) -> None:
-        """Give it the next word."""
-        try:
-            self.pipe.send(message)
-        except OSError as err:
-            raise self.died() from err
-
-    def begin(self, start: float) -> None:
-        """Let its users work from ``start`` on."""
-        self._heard_at = start
-        self.tell(start)
-
-    def hear(self, name: str) -> Any:
-        """Wait for a word.
-
-        :raises LoadFailed: it died, or says why it cannot go on
-        """
-        while True:
-            try:
-                said, value = self.pipe.recv()
-            except (EOFError, OSError) as err:
-                raise self.died() from err
-            if said == 'failed':
-                raise LoadFailed(value)
-            if said == name:
-                return value
-
-    def refuse_silence(self, seconds: float) -> None:
-        """:raises LoadFailed: it has said nothing for so long"""
-        if not self.is_done and \
-                time.monotonic() - self._heard_at > seconds:
-            raise self._failed('has said nothing for %.0f seconds' % seconds)
-
-    def died(self) -> LoadFailed:
-        """Its process is not there any more."""
-        return self._failed('died')
-
-    def _failed(self, words: str) -> LoadFailed:
-        return LoadFailed('a process of users %s%s' % (
-            words, self._name and ': ' + self._name))
-
-    def look(self) -> bool:
-        """Take the numbers that it has sent; are there new ones?"""
-        is_new = False
-        while not self.is_done and self.pipe.poll():
-            self.last = self.hear('counts')
-            self._heard_at = time.monotonic()
-            self.is_done = self.last['is_done']
-            is_new = True
-        return is_new
-
-    def stop(self) -> None:
-        """Begin no more requests."""
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """See that the process is not there any more."""
-        raise NotImplementedError
-
-
-class _Local(Worker):
-    """A process of this machine."""
-
-    def __init__(self, plan: Plan, number: int) -> None:
-        mine, theirs = multiprocessing.Pipe()
-        super().__init__(mine, '')
-        self._stop = _FORK.Event()
-        self._process = _FORK.Process(
-            target=_child, args=(plan, number, theirs, self._stop),
-            daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def stop(self) -> None:
-        """Begin no more requests."""
-        self._stop.set()
-
-    def end(self) -> None:
-        """See that the process is not there any more."""
-        self.pipe.close()
-        self._process.join(1.0)
-        if self._process.is_alive():
-            self._process.terminate()
-            self._process.join()
-
-
-def _child(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
-    # An interrupt is the parent's: it asks for the numbers so far.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with _lines(plan, number) as lines:
-            live(plan, number, pipe, stop, lines)
-    except LoadFailed as err:
-        pipe.send(('failed', str(err)))
-    except (EOFError, BrokenPipeError):
-        # The parent has gone: nobody wants the numbers.
-        os._exit(1)
-
-
-@contextlib.contextmanager
-def _lines(plan: Plan, number: int) -> Iterator[Optional[Lines]]:
-    if not plan.lines:
-        yield None
-        return
-    with open(plan.lines[number], 'w', encoding='utf-8') as out:
-        yield Lines(out, 'dss%d' % number, plan.front.place.endpoint)
-
-
-def live(plan: Plan, number: int, pipe: Any, stop: Any,
-         lines: Optional[Lines]) -> None:
-    """Users of one process, from the first objects to the clean-up.
-
-    :param pipe: has ``send`` and ``recv``, of the parent
-    :param stop: has ``is_set``: no more requests begin
-    :raises LoadFailed: the first objects cannot be written
-    :raises EOFError: the parent has gone
-    """
-    each, more = divmod(plan.scenario.users, plan.processes)
-    users = Users(
-        plan.front,
-        Objects(plan.scenario, plan.front.containers, number,
-                plan.processes, plan.seed),
-        Contents(plan.seed), each + (number < more), lines,
-        plan.pace.rate is not None)
-    users.prepare()
-    pipe.send(('ready', None))
-    start = pipe.recv()
-    cpu = _cpu_seconds()
-    turns = Turns(plan.pace, number, plan.processes, start, time.monotonic)
-    users.begin(turns, number * each + min(number, more))
-    is_done = False
-    while not is_done:
-        is_done = users.wait(_TICK_SECONDS)
-        if stop.is_set():
-            turns.stop()
-        pipe.send(('counts', {
-            'counts': users.recorder.counts(), 'is_done': is_done,
-            'end': users.ended, 'cpu_seconds': _cpu_seconds() - cpu}))
-    pipe.send(('cleaned', 0 if pipe.recv() else users.clean()))
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _each_container(plan: Plan, verb: Callable[[str], Any],

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from swift_dss.bench.load.drive import Outcome
+from swift_dss.bench.load.drive import Outcome, Part
 from swift_dss.bench.load.records import (
-    PERCENTILES, Counts, check, decoded)
+    PERCENTILES, Counts, check, decoded, merged)
 from swift_dss.core.errors import DssError
 
 FORMAT = 'swift-dss-load'
 VERSION = 1
 MAX_REPORT_BYTES = 64 << 20
+#: Share of a rate that has to be sent, for it to be kept.
+KEPT = 0.99
 
 
 class BadReport(DssError):
@@ -60,6 +62,7 @@ def report(outcome: Outcome, setup: Dict[str, Any]) -> Dict[str, Any]:
     """
     counts = outcome.counts
     operations = counts.operations
+    cpu_seconds = sum(part.cpu_seconds for part in outcome.parts)
     made: Dict[str, Any] = {
         'format': FORMAT, 'version': VERSION, 'setup': setup,
         'seconds': outcome.seconds, 'operations': operations,
@@ -70,19 +73,46 @@ def report(outcome: Outcome, setup: Dict[str, Any]) -> Dict[str, Any]:
         'stale': counts.stale, 'wrong': counts.wrong_count,
         'wrong_reads': counts.wrong, 'left': outcome.left,
         'interrupted': outcome.interrupted,
-        'client_cpu_seconds': outcome.cpu_seconds,
+        'client_cpu_seconds': cpu_seconds,
         'client_cpu_us_per_operation':
-            outcome.cpu_seconds * 1e6 / max(1, operations),
+            cpu_seconds * 1e6 / max(1, operations),
+        'lost': sum(part.loss is not None for part in outcome.parts),
+        'unlisted': sum(part.unlisted for part in outcome.parts),
+        'processes': [_process(part, outcome) for part in outcome.parts],
         'rows': rows(counts, outcome.seconds)}
     if setup.get('rate') is not None:
-        span = counts.last_sent - outcome.start
-        rate = (operations - 1) / span if span > 0 and operations > 1 \
-            else setup['rate']
+        sent = _rate(counts, outcome.start)
         made['open_loop'] = {
-            'rate': setup['rate'], 'sent_per_second': rate,
-            'error': rate / setup['rate'] - 1.0,
-            'late_ms': counts.late_seconds * 1e3}
+            'rate': setup['rate'],
+            'sent_per_second': setup['rate'] if sent is None else sent,
+            'error': 0.0 if sent is None else sent / setup['rate'] - 1.0,
+            'late_ms': counts.late_seconds * 1e3,
+            'kept': (sent is None or sent >= KEPT * setup['rate'])
+            and all(part.is_measured for part in outcome.parts)}
     return made
+
+
+def _rate(counts: Counts, start: float) -> Optional[float]:
+    """Requests a second that were sent; None: too few for it."""
+    span, operations = counts.last_sent - start, counts.operations
+    return (operations - 1) / span if span > 0 and operations > 1 else None
+
+
+def _process(part: Part, outcome: Outcome) -> Dict[str, Any]:
+    """Its part in the run; times from the start."""
+    counts, loss = part.counts or merged([]), part.loss
+    return {
+        'machine': part.machine, 'number': part.number,
+        'operations': counts.operations, 'of': part.turns,
+        'sent_per_second': _rate(counts, outcome.start),
+        'late_ms': counts.late_seconds * 1e3,
+        'cpu_seconds': part.cpu_seconds, 'unlisted': part.unlisted,
+        'lost': None if loss is None else {
+            'reason': loss.reason,
+            'lost_seconds': loss.lost_at - outcome.start,
+            'figures_until_seconds': None if loss.figures_at is None
+            else loss.figures_at - outcome.start,
+            'is_measured': part.is_measured}}
 
 
 def read(path: str) -> Dict[str, Any]:

@@ -8,6 +8,7 @@ waits, and its latency counts from its time and not from the request's
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Callable, NamedTuple, Optional
 
@@ -23,6 +24,16 @@ class Pace(NamedTuple):
     rate: Optional[float]
     operations: Optional[int]
     seconds: Optional[float]
+
+    def turns(self, process: int, processes: int) -> Optional[int]:
+        """Of one process, if none is stopped; None: as many as it can."""
+        most = self.operations
+        if self.seconds is not None:
+            due = None if self.rate is None else math.ceil(
+                self.rate * self.seconds)
+            most = due if most is None or due is None else min(most, due)
+        return None if most is None else max(
+            0, -(-(most - process) // processes))
 
 
 class Turns:

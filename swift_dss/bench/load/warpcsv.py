@@ -6,36 +6,41 @@ The columns, their order and tabs between them are those of warp's
 
 from __future__ import annotations
 
+import collections
 import threading
 import time
-from typing import List, Optional, TextIO
+from typing import Deque, List, Optional, TextIO
 
 HEADER = ('idx', 'thread', 'op', 'client_id', 'n_objects', 'bytes',
           'endpoint', 'file', 'error', 'start', 'first_byte', 'end',
           'duration_ns')
 _BREAKS = str.maketrans('\t\r\n"', "    ")
-#: Separator of the lines that processes write before they have a number.
 _TAB = '\t'
-
-
-def header() -> str:
-    """The first line."""
-    return _TAB.join(HEADER) + '\n'
+#: Characters of the lines of one process that wait for their way to the
+#: file: a minute of 5,000 requests a second, if nothing is taken.
+MAX_WAITING = 64 << 20
+#: Of one message: a quarter of a second on a way of 1 MB/s.
+_MESSAGE = 256 << 10
 
 
 class Lines:
-    """Writes the lines of one process, without their number; any thread.
+    """The lines of one process, without their number, until they are taken;
+    any thread may call.
 
     :param client: the name of this process
+    :param epoch_ns: ``time.time_ns()`` at 0 of ``time.monotonic()``, by the
+        clock that all lines are to have
+    :ivar missing: requests that found no room
     """
 
-    def __init__(self, out: TextIO, client: str, endpoint: str) -> None:
-        self._out = out
+    def __init__(self, client: str, endpoint: str, epoch_ns: int) -> None:
         self._client = client
         self._endpoint = endpoint
+        self._epoch_ns = epoch_ns
         self._lock = threading.Lock()
-        # All processes of a machine have the same monotonic clock.
-        self._epoch_ns = time.time_ns() - time.monotonic_ns()
+        self._waiting: Deque[str] = collections.deque()
+        self._characters = 0
+        self.missing = 0
 
     def add(self, user: int, method: str, path: str, count: int,
             error: str, start: float, first: Optional[float],
@@ -47,8 +52,24 @@ class Lines:
             error.translate(_BREAKS), self._time(start),
             '' if first is None else self._time(first), self._time(end),
             str(round((end - start) * 1e9))]
+        line = _TAB.join(row) + '\n'
         with self._lock:
-            self._out.write(_TAB.join(row) + '\n')
+            if self._characters + len(line) > MAX_WAITING:
+                self.missing += 1
+                return
+            self._waiting.append(line)
+            self._characters += len(line)
+
+    def take(self) -> str:
+        """The oldest lines, as many as go in one message; '': none."""
+        text: List[str] = []
+        size = 0
+        with self._lock:
+            while self._waiting and size < _MESSAGE:
+                text.append(self._waiting.popleft())
+                size += len(text[-1])
+            self._characters -= size
+        return ''.join(text)
 
     def _time(self, at: float) -> str:
         """RFC 3339, with nanoseconds."""
@@ -57,15 +78,19 @@ class Lines:
             time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds)), rest)
 
 
-def join(parts: List[str], out: TextIO) -> None:
-    """One file of the lines of all processes, numbered.
+class Numbered:
+    """One file of the lines of all processes, in the order of their coming.
 
-    :param parts: paths
+    Writes the header at once.
     """
-    out.write(header())
-    number = 0
-    for part in parts:
-        with open(part, encoding='utf-8') as lines:
-            for line in lines:
-                out.write('%d\t%s' % (number, line))
-                number += 1
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._number = 0
+        out.write(_TAB.join(HEADER) + '\n')
+
+    def add(self, text: str) -> None:
+        """Lines of :meth:`Lines.take`."""
+        for line in text.split('\n')[:-1]:
+            self._out.write('%d\t%s\n' % (self._number, line))
+            self._number += 1

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
-import tempfile
+import time
 from typing import Any, Dict, List, Optional
 
 from swift_dss.bench.cluster.client import authenticate
 from swift_dss.bench import figures, plots
-from swift_dss.bench.load import drive, machines, plot, report, warpcsv
+from swift_dss.bench.load import drive, plot, report, warpcsv
 from swift_dss.bench.load.fronts import S3Front, SwiftFront
 from swift_dss.bench.load.forms.reading import parse
 from swift_dss.bench.load.scenario import (
     MAX_CONTAINERS, MAX_OPERATIONS, MAX_SECONDS, MAX_USERS, Scenario)
 from swift_dss.bench.load.turns import Pace
+from swift_dss.bench.load.workers import machines
+from swift_dss.bench.load.workers.live import Plan
+from swift_dss.cli.load import words
 from swift_dss.cli.load.live import Live
 from swift_dss.cli.table import table
 from swift_dss.core.errors import BadClassInput, BadConfig
@@ -25,6 +27,8 @@ from swift_dss.core.errors import BadClassInput, BadConfig
 HELP = 'put a load of users on a cluster, and measure it by class'
 #: Bytes were read that nobody wrote.
 _WRONG = 65
+#: A process of users was lost; the figures are of what it had told.
+_LOST = 69
 _EPILOG = '''examples:
   swift-dss load very_small.scenario --auth http://swift:8080/auth/v1.0 \\
       --user test:tester --key testing
@@ -124,39 +128,41 @@ def run(args: argparse.Namespace) -> int:
     front = _front(args, scenario)
     others = _others(args, scenario)
     processes = len(others) + _processes_here(args, scenario, len(others))
-    folder = tempfile.mkdtemp(prefix='dss-load-') if args.csv else ''
-    live = Live(sys.stderr)
-    try:
-        parts = [os.path.join(folder, str(number))
-                 for number in range(processes)] if folder else []
-        outcome = drive.run(drive.Plan(
-            scenario, front, Pace(args.rate, scenario.operations,
-                                  scenario.seconds),
-            processes, args.seed, args.keep, parts), live.show, others)
-        if args.csv:
-            with open(args.csv, 'w', encoding='utf-8') as out:
-                warpcsv.join(parts, out)
-    finally:
-        live.close()
-        if folder:
-            shutil.rmtree(folder)
+    plan = Plan(
+        scenario, front, Pace(args.rate, scenario.operations,
+                              scenario.seconds),
+        processes, args.seed, args.keep,
+        time.time_ns() - time.monotonic_ns() if args.csv else None)
+    outcome = _driven(args, plan, others)
     made = report.report(outcome, _setup(args, scenario, processes, front,
                                          others))
     _tell(args, made, before)
-    return _WRONG if made['wrong'] else 0
+    if made['wrong']:
+        return _WRONG
+    return _LOST if made['lost'] else 0
+
+
+def _driven(args: argparse.Namespace, plan: Plan,
+            others: List[machines.Machine]) -> drive.Outcome:
+    live = Live(sys.stderr)
+    try:
+        if not args.csv:
+            return drive.run(plan, live.show, others)
+        with open(args.csv, 'w', encoding='utf-8') as out:
+            return drive.run(plan, live.show, others, warpcsv.Numbered(out))
+    finally:
+        live.close()
 
 
 def _others(args: argparse.Namespace,
             scenario: Scenario) -> List[machines.Machine]:
     if not args.at:
         return []
-    if args.csv:
-        raise BadClassInput('--csv', 'cannot have the requests of other '
-                            'machines (--at)')
     specs = machines.listed(args.at)
-    if len(specs) > scenario.users:
+    processes = len(specs) + (args.processes or 0)
+    if processes > scenario.users:
         raise BadClassInput('--at', '%d processes for %d users' % (
-            len(specs), scenario.users))
+            processes, scenario.users))
     return machines.connect(specs)
 
 
@@ -186,17 +192,17 @@ def _read(path: str) -> str:
 def _chosen(args: argparse.Namespace, scenario: Scenario) -> Scenario:
     """The scenario, with what the command line says instead."""
     import dataclasses
-    words: Dict[str, Any] = {}
+    fields: Dict[str, Any] = {}
     if args.run_seconds is not None:
-        words.update(seconds=args.run_seconds, operations=None)
+        fields.update(seconds=args.run_seconds, operations=None)
     elif args.op_count is not None:
-        words.update(seconds=None, operations=args.op_count)
+        fields.update(seconds=None, operations=args.op_count)
     for name, value in (('users', args.user_count),
                         ('container_count', args.container_count),
                         ('policy', args.policy)):
         if value is not None:
-            words[name] = value
-    return dataclasses.replace(scenario, **words)
+            fields[name] = value
+    return dataclasses.replace(scenario, **fields)
 
 
 def _front(args: argparse.Namespace, scenario: Scenario) -> Any:
@@ -240,10 +246,7 @@ def _setup(args: argparse.Namespace, scenario: Scenario, processes: int,
             'users': scenario.users, 'processes': processes,
             'rate': args.rate, 'seed': args.seed,
             'operations': scenario.operations, 'seconds': scenario.seconds,
-            'machines': {
-                other.spec: {'clock_error_ms': 1000 * other.error_seconds,
-                             'clock_drift_ms': 1000 * other.drift_seconds}
-                for other in others}}
+            'machines': machines.clocks(others)}
 
 
 def _tell(args: argparse.Namespace, made: Dict[str, Any],
@@ -258,44 +261,16 @@ def _tell(args: argparse.Namespace, made: Dict[str, Any],
                 json.dump(made, target, indent=1)
     print(table(report.HEADS, report.lines(made['rows'], made['seconds'])),
           file=out)
+    if made['setup']['machines'] or made['lost']:
+        print('\n' + table(words.HEADS, words.process_lines(made)),
+              file=out)
     if args.plot is not None:
         plot.tails(made, before, args.plot)
     if before is not None:
         print('\nbeside %s:' % args.compare, file=out)
         print(table(report.COMPARED,
                     report.compared(made['rows'], before['rows'])), file=out)
-    print('\n' + '\n'.join(_words(made)), file=out)
-
-
-def _words(made: Dict[str, Any]) -> List[str]:
-    """What the table does not say."""
-    text = ['%d operations in %.1f s: %.1f a second; %.0f us of CPU here for '
-            'each' % (made['operations'], made['seconds'],
-                      made['per_second'],
-                      made['client_cpu_us_per_operation'])]
-    if 'open_loop' in made:
-        opened = made['open_loop']
-        text.append('sent %.1f a second, %+.2f %% of the rate; the latest '
-                    '%.1f ms after its turn' % (
-                        opened['sent_per_second'], 100 * opened['error'],
-                        opened['late_ms']))
-    for name, words in (
-            ('skipped', 'operations had no object to be done on'),
-            ('gone', 'reads of an object that was deleted meanwhile'),
-            ('stale', 'reads of a version that had been replaced'),
-            ('left', 'objects or containers could not be cleaned up')):
-        if made[name]:
-            text.append('%d %s' % (made[name], words))
-    for row in made['rows']:
-        for error, count in row['failures'].items():
-            text.append('%d %s of class %s failed: %s' % (
-                count, row['operation'], row['class'], error))
-    if made['wrong']:
-        text.append('WRONG BYTES in %d reads:' % made['wrong'])
-        text += made['wrong_reads']
-    if made['interrupted']:
-        text.append('interrupted')
-    return text
+    print('\n' + '\n'.join(words.sentences(made)), file=out)
 
 
 def _count(most: int) -> Any:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pathlib
-import signal
-import sys
 import threading
-import time
 import uuid
 
 import pytest
 from support import wait_until
+from support.edges.far_hosts import FarHosts, at
 
-from swift_dss.bench.load import drive
 from swift_dss.cli import main
 
 pytest.importorskip('hdrh')
@@ -123,20 +117,22 @@ def _asked(cluster, tmp_path, *words, **fields):
         '--user', 'test:tester', '--key', 'testing', *words]
 
 
-HERE = 'popen//python=' + sys.executable
-
-
-def test_processes_of_other_machines_share_one_load(cluster, tmp_path):
+@pytest.fixture
+def far_hosts(tmp_path, monkeypatch):
     pytest.importorskip('execnet')
-    # The clock of one is 1,000 seconds ahead.
-    (tmp_path / 'sitecustomize.py').write_text(
-        'import time\nreal = time.monotonic\n'
-        'time.monotonic = lambda: real() + 1000.0\n')
-    ahead = '%s//env:PYTHONPATH=%s' % (HERE, tmp_path)
-    out = tmp_path / 'out.json'
+    made = FarHosts(tmp_path, monkeypatch)
+    yield made
+    made.close()
+
+
+def test_processes_of_other_machines_share_one_load(
+        cluster, tmp_path, far_hosts):
+    far_hosts.customize('ahead', 'import time\nreal = time.monotonic\n'
+                        'time.monotonic = lambda: real() + 1000.0\n')
+    out, lines = tmp_path / 'out.json', tmp_path / 'out.csv'
     assert main.main(_asked(
-        cluster, tmp_path, '--at', HERE, '--at', ahead, '--processes', '1',
-        '--rate', '60', '--json', str(out))) == 0
+        cluster, tmp_path, *at('load1', 'ahead'), '--processes', '1',
+        '--rate', '60', '--json', str(out), '--csv', str(lines))) == 0
     report = json.loads(out.read_text())
     assert (report['failures'], report['wrong'], report['left']) == (0, 0, 0)
     assert report['operations'] == 90 and report['setup']['processes'] == 3
@@ -144,62 +140,38 @@ def test_processes_of_other_machines_share_one_load(cluster, tmp_path):
     assert report['seconds'] < 200
     assert report['open_loop']['sent_per_second'] > 1
     assert 0 <= report['open_loop']['late_ms'] < 200_000
-    assert set(report['setup']['machines']) == {HERE, ahead}
+    assert len(report['setup']['machines']) == 2
     for clock in report['setup']['machines'].values():
         assert 0 <= clock['clock_error_ms'] < 500
         assert abs(clock['clock_drift_ms']) < 1000
+    assert len(lines.read_text().splitlines()) == 91 - report['skipped']
 
 
-def test_a_machine_that_says_nothing_ends_the_load(
-        cluster, tmp_path, capsys, monkeypatch):
-    pytest.importorskip('execnet')
-    monkeypatch.setattr(drive, '_SILENCE_SECONDS', 4.0)
-    words = _asked(cluster, tmp_path, '--at', HERE, run_seconds=60,
-                   operation_count=None)
-    with _when_it_works(signal.SIGSTOP):
-        assert main.main(words) == 70
-    assert 'said nothing for 4 seconds: ' + HERE in capsys.readouterr().err
-
-
-def test_a_machine_that_is_lost_ends_the_load_with_its_name(
-        cluster, tmp_path, capsys):
-    pytest.importorskip('execnet')
-    words = _asked(cluster, tmp_path, '--at', HERE, run_seconds=60,
+def test_a_machine_that_is_lost_leaves_the_figures_of_the_others(
+        cluster, tmp_path, far_hosts):
+    out, lines = tmp_path / 'out.json', tmp_path / 'out.csv'
+    words = _asked(cluster, tmp_path, *at('load1', 'load2'), '--json',
+                   str(out), '--csv', str(lines), run_seconds=12,
                    operation_count=None)
 
-    with _when_it_works(signal.SIGKILL):
-        assert main.main(words) == 70
-    said = capsys.readouterr().err
-    assert 'users died: ' + HERE in said, said
+    def is_measured():
+        return lines.exists() and 'dss0' in lines.read_text()
 
+    def kill():
+        wait_until(is_measured, 60)
+        far_hosts.signal('load2')
 
-@contextlib.contextmanager
-def _when_it_works(number):
-    """A signal to the other machine's Python, once it is at work."""
-    met = []
-
-    def others():
-        with open('/proc/self/task/%d/children' % os.getpid()) as source:
-            children = source.read().split()
-        return [int(pid) for pid in children if b'sys.stdin' in pathlib.Path(
-            '/proc', pid, 'cmdline').read_bytes()]
-
-    def meet():
-        wait_until(others, 30)
-        time.sleep(4.0)
-        met.extend(others())
-        for pid in met:
-            os.kill(pid, number)
-
-    thread = threading.Thread(target=meet)
+    thread = threading.Thread(target=kill)
     thread.start()
     try:
-        yield
+        assert main.main(words) == 69
     finally:
         thread.join()
-        for pid in met:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    report = json.loads(out.read_text())
+    stayed, lost = report['processes']
+    assert (stayed['lost'], lost['lost']['is_measured']) == (None, False)
+    assert report['wrong'] == 0 and report['seconds'] > 11
+    assert report['operations'] == stayed['operations'] + lost['operations']
 
 
 @pytest.mark.parametrize('spec, words', [

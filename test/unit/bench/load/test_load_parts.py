@@ -164,26 +164,53 @@ def test_stopped_turns_end():
     assert turns.take() is None
 
 
-def test_lines_of_requests_are_those_of_warp(tmp_path):
-    parts = [str(tmp_path / 'a'), str(tmp_path / 'b')]
-    for name in parts:
-        with open(name, 'w') as out:
-            warpcsv.Lines(out, 'dss0', 'http://h:1').add(
-                3, 'GET', 'c/a\tb', 7, 'broke\nhere', 5.0, 5.25, 6.5)
+def listed(lines):
     out = io.StringIO()
-    warpcsv.join(parts, out)
-    header, *lines = [line.split('\t')
-                      for line in out.getvalue().splitlines()]
+    numbered = warpcsv.Numbered(out)
+    for text in iter(lines.take, ''):
+        numbered.add(text)
+    return [line.split('\t') for line in out.getvalue().split('\n')[:-1]]
+
+
+def test_lines_of_requests_are_those_of_warp():
+    held = warpcsv.Lines('dss0', 'http://h:1', 1_700_000_000 * 10 ** 9)
+    for _ in range(2):
+        held.add(3, 'GET', 'c/a\tb\u2028', 7, 'broke\nhere', 5.0, 5.25, 6.5)
+    header, *lines = listed(held)
     assert header == [
         'idx', 'thread', 'op', 'client_id', 'n_objects', 'bytes', 'endpoint',
         'file', 'error', 'start', 'first_byte', 'end', 'duration_ns']
     assert [line[0] for line in lines] == ['0', '1']
     assert lines[0][1:9] == ['3', 'GET', 'dss0', '1', '7', 'http://h:1',
-                             'c/a b', 'broke here']
+                             'c/a b\u2028', 'broke here']
     assert lines[0][12] == '1500000000'
     start, first, end = (
         datetime.datetime.strptime(text[:26], '%Y-%m-%dT%H:%M:%S.%f')
         for text in lines[0][9:12])
+    assert lines[0][9].startswith('2023-11-14T22:13:25')
     assert lines[0][9][26:].endswith('Z') and len(lines[0][9]) == 30
     assert (first - start).total_seconds() == pytest.approx(0.25, abs=1e-5)
     assert (end - start).total_seconds() == pytest.approx(1.5, abs=1e-5)
+
+
+def test_lines_that_nobody_takes_are_counted(monkeypatch):
+    monkeypatch.setattr(warpcsv, 'MAX_WAITING', 1000)
+    held = warpcsv.Lines('dss0', 'http://h:1', 0)
+    for _ in range(100):
+        held.add(3, 'GET', 'c/a', 7, '', 5.0, 5.25, 6.5)
+    kept = len(listed(held)) - 1
+    assert 3 < kept < 10 and held.missing == 100 - kept
+    # There is room again.
+    held.add(3, 'GET', 'c/a', 7, '', 5.0, 5.25, 6.5)
+    assert len(listed(held)) == 2 and held.missing == 100 - kept
+
+
+@pytest.mark.parametrize('pace, turns', [
+    (Pace(4.0, None, 1.0), [2, 2]), (Pace(None, 7, None), [4, 3]),
+    (Pace(None, None, 3.0), [None, None]), (Pace(5.0, 1, 3.0), [1, 0])])
+def test_the_turns_of_a_process_are_known_before(pace, turns):
+    assert [pace.turns(process, 2) for process in range(2)] == turns
+    for process, count in enumerate(turns):
+        if count is not None:
+            taken = Turns(pace, process, 2, 0.0, lambda: 0.0)
+            assert len(list(iter(taken.take, None))) == count

@@ -1,0 +1,55 @@
+"""Processes of users on this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from typing import Any
+
+from swift_dss.bench.load.users import LoadFailed
+from swift_dss.bench.load.workers.live import Plan, live
+from swift_dss.bench.load.workers.worker import Worker
+
+#: In place of another machine's specification.
+HERE = 'here'
+_FORK = multiprocessing.get_context('fork')
+
+
+class Here(Worker):
+    """A process of this machine."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        mine, theirs = multiprocessing.Pipe()
+        super().__init__(mine, HERE, number)
+        self._stop = _FORK.Event()
+        self._process = _FORK.Process(
+            target=_child, args=(plan, number, theirs, self._stop),
+            daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def stop(self) -> None:
+        """Begin no more requests."""
+        self._stop.set()
+
+    def end(self) -> None:
+        """See that the process is not there any more."""
+        self.pipe.close()
+        self._process.join(1.0)
+        if self._process.is_alive():
+            # One that is stopped would keep a SIGTERM for later.
+            self._process.kill()
+            self._process.join()
+
+
+def _child(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
+    # An interrupt is the parent's: it asks for the numbers so far.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        live(plan, number, pipe, stop)
+    except LoadFailed as err:
+        pipe.send(('failed', str(err)))
+    except (EOFError, BrokenPipeError):
+        # The parent has gone: nobody wants the numbers.
+        os._exit(1)

@@ -1,0 +1,202 @@
+"""Several machines: one list of requests, one clock, and what goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support import wait_until
+from support.edges.far_hosts import at, of
+
+from swift_dss.bench.load import warpcsv
+
+pytest.importorskip('hdrh')
+pytest.importorskip('execnet')
+
+AHEAD = '''import time
+real = time.monotonic
+time.monotonic = lambda: real() + 1000.0
+whole = time.time_ns
+time.time_ns = lambda: whole() - 500 * 10 ** 9
+'''
+
+
+def lines_of(path):
+    header, *lines = path.read_text().splitlines()
+    assert header == '\t'.join(warpcsv.HEADER)
+    return [line.split('\t') for line in lines]
+
+
+def test_the_csv_has_the_requests_of_all_machines_by_one_clock(
+        load_reads, server, far_hosts, tmp_path):
+    far_hosts.customize('ahead', AHEAD)
+    before = time.time()
+    code, report = load_reads(
+        '--rate', '60', '--processes', '1', '--csv',
+        str(tmp_path / 'all.csv'), *at('load1', 'ahead'))
+    after = time.time()
+    assert code == 0
+    lines = lines_of(tmp_path / 'all.csv')
+    assert [line[0] for line in lines] == [str(n) for n in range(120)]
+    clients = [line[3] for line in lines]
+    assert {name: clients.count(name) for name in clients} == {
+        'dss0': 40, 'dss1': 40, 'dss2': 40}
+    assert len({line[1] for line in lines}) == 6
+    # The n-th turn is due n/60 s after the first, whoever has it.
+    starts = sorted(datetime.datetime.strptime(
+        line[9][:26] + '+0000', '%Y-%m-%dT%H:%M:%S.%f%z').timestamp()
+        for line in lines)
+    assert before < starts[0] and starts[-1] < after
+    clocks = report['setup']['machines']
+    wrong = max(clock['clock_error_ms'] for clock in clocks.values()) / 1e3
+    for number, start in enumerate(starts):
+        assert start - starts[0] == pytest.approx(
+            number / 60, abs=2 * wrong + 0.001)
+    for clock in clocks.values():
+        assert 0 < clock['clock_error_ms'] < 500
+        assert abs(clock['clock_drift_ms']) <= 2 * clock['clock_error_ms']
+
+
+def test_the_csv_has_the_lines_of_a_lost_machine_until_then(
+        load_reads, server, far_hosts, tmp_path):
+    server.delay = lambda method, path: \
+        (far_hosts.signal('load1') or 0) if method == 'GET' and \
+        len(server.asked) == 80 else 0
+    code, report = load_reads('--rate', '30', '--csv', str(
+        tmp_path / 'all.csv'), '--processes', '1', *at('load1'))
+    assert code == 69
+    clients = [line[3] for line in lines_of(tmp_path / 'all.csv')]
+    lost, = of(report, 'load1')
+    assert clients.count('dss0') == 60
+    assert clients.count('dss1') >= lost['operations'] > 0
+
+
+def test_requests_that_are_not_in_the_csv_are_told(
+        load_reads, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(warpcsv, 'MAX_WAITING', 2000)
+    code, report = load_reads('--csv', str(tmp_path / 'all.csv'),
+                              '--processes', '2')
+    assert code == 0 and report['operations'] == 120
+    lines = lines_of(tmp_path / 'all.csv')
+    assert len(lines) + report['unlisted'] == 120
+    assert report['unlisted'] > 0
+    assert '%d requests are not in the CSV' % report['unlisted'] in \
+        capsys.readouterr().out
+
+
+@pytest.fixture
+def command(server, far_hosts, tmp_path):
+    """A minute of reads at load1 and load2, as a process of a terminal."""
+    (tmp_path / 's').write_text(json.dumps({
+        'name': 'reads', 'run_seconds': 60, 'user_count': 4,
+        'crud_profile': [0, 1, 0, 0], 'container_count': 1,
+        'sizes': [{'name': 'tiny', 'size_min': 0, 'size_max': 900}],
+        'initial_files': {'tiny': 4}}))
+
+    def begin():
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'swift_dss.cli.main', 'load',
+             str(tmp_path / 's'), '--storage-url', server.storage_url,
+             '--token', 'a', '--rate', '40', '--json', str(tmp_path / 'out'),
+             *at('load1', 'load2')], start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        begun.append(process)
+        wait_until(lambda: len(server.asked) > 80)
+        return process
+
+    begun = []
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def test_an_interrupt_of_the_terminal_leaves_the_machines_there(
+        command, server, tmp_path):
+    """A terminal sends SIGINT to ssh too, as it is in the foreground."""
+    process = command()
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=40)[0]
+    assert process.returncode == 0, said
+    report = json.loads((tmp_path / 'out').read_text())
+    assert report['interrupted'] and report['lost'] == 0
+    assert all(row['operations'] > 20 for row in report['processes'])
+    assert server.objects == server.containers == {}
+
+
+def test_a_machine_that_hears_nothing_sends_nothing(
+        command, server, far_hosts):
+    """The way to it is cut, and nobody counts what it does."""
+    for name in ('load1', 'load2'):
+        far_hosts.customize(name, 'from swift_dss.bench.load.workers import '
+                            'worker\nworker.SILENCE_SECONDS = 2.0\n')
+    process = command()
+    before = len(server.asked)
+    # For 2 seconds it is only late.
+    wait_until(lambda: len(server.asked) > before + 120)
+    os.kill(process.pid, signal.SIGSTOP)
+    newest = [0, 0.0]
+
+    def is_quiet():
+        if len(server.asked) != newest[0]:
+            newest[:] = len(server.asked), time.monotonic()
+        return time.monotonic() - newest[1] > 1.5
+
+    wait_until(is_quiet, 20)
+    assert newest[0] < before + 400
+
+
+def test_a_machine_that_nobody_reaches_is_named(
+        load_reads, server, far_hosts, capfd):
+    assert load_reads(*at('load1', 'unreachable2')) == (78, None)
+    said = capfd.readouterr().err
+    assert '--at ssh=unreachable2' in said and 'No route to host' in said
+    assert server.asked == []
+    # A host that drops packets is no wait of minutes.
+    assert 'ConnectTimeout=10' in far_hosts.asked('load1')[0]
+
+
+@pytest.mark.parametrize('code, words', [
+    ('import importlib.metadata as m\nm.version = lambda name: "0.1"\n'
+     'import sys\nsys.modules["swift_dss.bench.load.workers"] = None\n',
+     'has swift-dss 0.1, and this is '),
+    ('import sys\nsys.modules["hdrh"] = None\n', 'hdrh'),
+    ('import sys\nsys.modules["swift_dss"] = None\n', 'swift_dss')])
+def test_a_machine_with_other_software_is_named(
+        load_reads, server, far_hosts, capsys, code, words):
+    far_hosts.customize('other', code)
+    assert load_reads(*at('load1', 'other')) == (78, None)
+    said = capsys.readouterr().err
+    assert '--at ssh=other' in said and words in said, said
+    assert server.asked == []
+
+
+def test_users_for_fewer_processes_than_are_asked_for(
+        load_reads, server, far_hosts, capsys):
+    assert load_reads('-u', '2', '--processes', '1',
+                      *at('load1', 'load2')) == (2, None)
+    assert '3 processes for 2 users' in capsys.readouterr().err
+
+
+def test_a_machine_that_is_too_slow_for_its_share_is_named(
+        load_reads, server, far_hosts, capsys):
+    far_hosts.customize('slow', '''import time
+real = time.sleep
+time.sleep = lambda seconds: real(seconds + 0.2)
+''')
+    code, report = load_reads('--rate', '60', *at('load1', 'slow'))
+    assert code == 0
+    slow, = of(report, 'slow')
+    quick, = of(report, 'load1')
+    assert slow['late_ms'] > 1000 > quick['late_ms']
+    assert quick['sent_per_second'] == pytest.approx(30, rel=0.02)
+    said = capsys.readouterr().out
+    assert 'ssh=slow//' in said.partition('give it less')[0].splitlines()[-1]
+    assert said.count('give it less') == 1 and 'LOST' not in said
+    assert not report['open_loop']['kept'] and 'rate was not kept' in said
