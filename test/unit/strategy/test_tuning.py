@@ -16,8 +16,9 @@ from swift_dss.strategy.tuning.cache import TunedCache
 from swift_dss.strategy.tuning.choices import (
     Choice, candidates, configured)
 from swift_dss.strategy.tuning.chooser import (
-    HELD_BATCHES, Chooser, Verdict)
-from swift_dss.strategy.tuning.guard import SETTLING, Guard, Lag
+    HELD_BATCHES, LONGEST, Chooser, Verdict)
+from swift_dss.strategy.tuning.guard import (
+    LEAST, SETTLING, Guard, Lag)
 from swift_dss.strategy.tuning.shadows import Penalty, Shadows
 from swift_dss.strategy.tuning.tuner import Earlier, Tuner
 
@@ -78,12 +79,28 @@ def test_a_gain_that_is_next_to_nothing_changes_nothing():
     assert judged(Chooser(), [0.0, 0.003], 500) == []
 
 
+def test_a_gain_of_a_few_lucky_batches_changes_nothing():
+    """Eight batches say 4 points more, by less than two standard errors."""
+    chooser = Chooser()
+    for gain in (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.16, 0.16):
+        assert chooser.judge(1000.0, [500.0, 500 + 1000 * gain], 0.0) is None
+
+
 def test_the_configured_one_comes_back_when_it_is_not_worse():
     chooser = Chooser()
     judged(chooser, [0.0, 0.1], 8)
     assert chooser.current == 1
     back, = judged(chooser, [0.0, 0.0], 200)
     assert (back.old, back.new, back.batches) == (1, 0, 128)
+
+
+def test_four_better_batches_do_not_keep_what_gains_nothing():
+    chooser = Chooser(current=1)
+    for _ in range(LONGEST - 4):
+        assert chooser.judge(1000.0, [500.0, 500.0], 0.0) is None
+    last = [chooser.judge(1000.0, [500.0, 502.0], 0.0) for _ in range(4)]
+    assert last[:3] == [None] * 3
+    assert (last[3].new, last[3].batches) == (0, LONGEST)
 
 
 def test_the_configured_one_comes_back_at_once_when_it_is_better():
@@ -191,6 +208,14 @@ def test_a_loss_of_more_than_a_point_is_never_borne():
     assert guard.loss() is None
     lags(guard, 0.012, 1)
     assert guard.loss()[0] > 0.01
+
+
+def test_a_guard_does_not_judge_a_few_batches():
+    guard = Guard(Lag(0.0, 0.0))
+    lags(guard, 0.5, LEAST - 1)
+    assert guard.lag() is None and guard.loss() is None
+    lags(guard, 0.5, 1)
+    assert guard.loss()[2] == LEAST
 
 
 def test_a_guard_without_a_lag_from_home_says_nothing():
