@@ -43,7 +43,7 @@ class Running(Protocol):
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Run in the foreground until SIGTERM or SIGINT."""
-    args = _parser().parse_args(argv)
+    args = parser().parse_args(argv)
     logger = logging.getLogger('swift-dss-tierd')
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(
@@ -91,17 +91,21 @@ def _started(args: argparse.Namespace, logger: logging.Logger) -> Running:
     return daemon.started(source, logger)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Of the command line."""
+    made = argparse.ArgumentParser(
         prog='swift-dss-tierd',
-        description='The cache-tier daemon of one node.')
-    add_version(parser)
-    parser.add_argument('--config', default='/etc/swift/dss.conf')
+        description='The cache-tier daemon of one node. It stays in the '
+        'foreground until SIGTERM or SIGINT, and stops cleanly then; SIGHUP '
+        'has it read its files again, and a wrong one changes nothing.')
+    add_version(made)
+    made.add_argument('--config', default='/etc/swift/dss.conf',
+                      help='dss.conf of the node (%(default)s)')
     # Only a parent starts a shard so.
-    parser.add_argument('--shard', type=int, help=argparse.SUPPRESS)
-    parser.add_argument('--parent', type=int, default=os.getppid(),
-                        help=argparse.SUPPRESS)
-    return parser
+    made.add_argument('--shard', type=int, help=argparse.SUPPRESS)
+    made.add_argument('--parent', type=int, default=os.getppid(),
+                      help=argparse.SUPPRESS)
+    return made
 
 
 if __name__ == '__main__':

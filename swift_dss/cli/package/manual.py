@@ -1,4 +1,4 @@
-"""``swift-dss manual``: man pages, one of the program and one a command."""
+"""``swift-dss manual``: man pages, one of each program and one a command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_HAND = frozenset(('block',))
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the argument."""
     parser.add_argument('folder', metavar='FOLDER',
-                        help='such as /usr/share/man/man1; it is made')
+                        help='it is made')
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,13 +39,17 @@ def pages() -> Dict[str, str]:
     """
     # It imports all commands.
     from swift_dss.cli.main import COMMANDS, whole_parser
+    from swift_dss.tier.main import parser as tierd_parser
     whole = whole_parser()
     commands = next(action.choices for action in whole._actions
                     if isinstance(action, argparse._SubParsersAction))
     also = ', '.join('swift-dss-%s(%d)' % (
         name, 8 if name in _BY_HAND else 1) for name in COMMANDS)
     made = {_PROGRAM + '.1': _page(_short(whole), whole.description or '',
-                                   also)}
+                                   also + ', swift-dss-tierd(8)'),
+            'swift-dss-tierd.8': _page(
+                tierd_parser(), 'serve events, moves and S3 of a node',
+                'swift-dss(1), swift-dss-tier(1), swift-dss-gateway(1)', 8)}
     for name, parser in commands.items():
         if name not in _BY_HAND:
             made['%s-%s.1' % (_PROGRAM, name)] = _page(
@@ -70,7 +74,8 @@ def _short(whole: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return short
 
 
-def _page(parser: argparse.ArgumentParser, line: str, also: str) -> str:
+def _page(parser: argparse.ArgumentParser, line: str, also: str,
+          section: int = 1) -> str:
     try:
         from argparse_manpage.manpage import Manpage
     except ImportError as err:
@@ -79,6 +84,7 @@ def _page(parser: argparse.ArgumentParser, line: str, also: str) -> str:
     parser.prog = parser.prog.replace(' ', '-')
     page = Manpage(parser, {
         'project_name': _PROGRAM, 'version': version(),
-        'manual_title': 'swift-dss', 'description': line})
+        'manual_title': 'swift-dss', 'description': line,
+        'manual_section': section})
     page.add_section('see also', '=', also.replace('-', '\\-'))
     return str(page)

@@ -23,6 +23,8 @@ EXTRAS = ['swiftclient', 'matplotlib', 'numpy', 'cryptography', 'av', 'h5py',
           'pyarrow', 'aiohttp', 'fsspec', 'openstack', 'tenacity', 'yaml',
           'hdrh']
 GENERATED = [name for name in COMMANDS if name != 'block']
+PAGES = ['swift-dss.1', 'swift-dss-tierd.8'] + [
+    'swift-dss-%s.1' % name for name in GENERATED]
 
 
 def test_version_names_all_that_matters(capsys):
@@ -88,18 +90,16 @@ def folder(tmp_path_factory):
 
 
 def test_each_command_has_a_page(folder):
-    assert {path.name for path in folder.iterdir()} == {'swift-dss.1'} | {
-        'swift-dss-%s.1' % name for name in GENERATED}
+    assert {path.name for path in folder.iterdir()} == set(PAGES)
     assert set(re.findall(r'^\\fB([a-z]+)\\fR$', (
         folder / 'swift-dss.1').read_text(), re.M)) >= set(COMMANDS)
 
 
 @pytest.mark.skipif(not shutil.which('man'), reason='apt-get install man-db')
-@pytest.mark.parametrize('name', ['swift-dss'] + [
-    'swift-dss-' + name for name in GENERATED])
+@pytest.mark.parametrize('name', PAGES)
 def test_each_page_is_formatted_without_a_warning(folder, name):
     done = subprocess.run(
-        ['man', '--warnings', '--local-file', str(folder / (name + '.1'))],
+        ['man', '--warnings', '--local-file', str(folder / name)],
         capture_output=True, text=True, timeout=60,
         env={'PATH': '/usr/bin:/bin', 'LC_ALL': 'C.UTF-8', 'MANWIDTH': '80'})
     assert done.returncode == 0 and not done.stderr, done.stderr

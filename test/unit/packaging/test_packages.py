@@ -48,6 +48,7 @@ def test_a_node_gets_all_that_it_needs(packages):
     wanted = {'bin/' + name for name in commands()}
     wanted |= {'share/man/man1/swift-dss-%s.1' % name for name in COMMANDS
                if name != 'block'}
+    wanted.add('share/man/man8/swift-dss-tierd.8')
     wanted |= {'share/swift-dss/' + path.relative_to(ROOT).as_posix()
                for path in (ROOT / 'etc').rglob('*') if path.is_file()}
     wanted |= {'lib/systemd/system/' + path.name
@@ -71,6 +72,15 @@ def test_a_node_gets_all_that_it_needs(packages):
     assert {name for name in there
             if name.startswith('etc/') and name[-1] != '/'} == {
                 'etc/logrotate.d/swift-dss'}
+
+
+def test_lintian_has_nothing_to_say(packages):
+    if not shutil.which('lintian'):
+        pytest.skip('apt-get install lintian')
+    said = subprocess.run(
+        ['lintian', '--fail-on', 'error,warning', '--allow-root',
+         *map(str, packages.values())], capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (0, ''), said.stderr
 
 
 def test_the_module_comes_as_source(packages):
