@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from swift_dss.bench.load.drive import Outcome, Part
 from swift_dss.bench.load.records import (
     PERCENTILES, Counts, check, decoded, merged)
+from swift_dss.bench.load.warpcsv import Numbered
 from swift_dss.core.errors import DssError
 
 FORMAT = 'swift-dss-load'
@@ -55,10 +56,12 @@ def _figures(counts: Counts, key: Any, seconds: float) -> Dict[str, Any]:
     return row
 
 
-def report(outcome: Outcome, setup: Dict[str, Any]) -> Dict[str, Any]:
+def report(outcome: Outcome, setup: Dict[str, Any],
+           lines: Optional[Numbered] = None) -> Dict[str, Any]:
     """The whole, as JSON has it.
 
     :param setup: of the run; ``rate`` is None in closed loop
+    :param lines: of its requests
     """
     counts = outcome.counts
     operations = counts.operations
@@ -77,7 +80,9 @@ def report(outcome: Outcome, setup: Dict[str, Any]) -> Dict[str, Any]:
         'client_cpu_us_per_operation':
             cpu_seconds * 1e6 / max(1, operations),
         'lost': sum(part.loss is not None for part in outcome.parts),
-        'unlisted': sum(part.unlisted for part in outcome.parts),
+        'unlisted': sum(part.unlisted for part in outcome.parts)
+        + (lines.missing if lines else 0),
+        'csv_error': str(lines.error) if lines and lines.error else None,
         'processes': [_process(part, outcome) for part in outcome.parts],
         'rows': rows(counts, outcome.seconds)}
     if setup.get('rate') is not None:
@@ -104,6 +109,7 @@ def _process(part: Part, outcome: Outcome) -> Dict[str, Any]:
     return {
         'machine': part.machine, 'number': part.number,
         'operations': counts.operations, 'of': part.turns,
+        'failures': sum(counts.failures.values()),
         'sent_per_second': _rate(counts, outcome.start),
         'late_ms': counts.late_seconds * 1e3,
         'cpu_seconds': part.cpu_seconds, 'unlisted': part.unlisted,

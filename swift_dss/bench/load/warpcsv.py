@@ -81,16 +81,34 @@ class Lines:
 class Numbered:
     """One file of the lines of all processes, in the order of their coming.
 
-    Writes the header at once.
+    Writes the header at once. A file that cannot be written any more ends
+    nothing but itself.
+
+    :ivar missing: lines that came since then
+    :ivar error: the reason; None: all is written
     """
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._number = 0
-        out.write(_TAB.join(HEADER) + '\n')
+        self.missing = 0
+        self.error: Optional[OSError] = None
+        self._write(_TAB.join(HEADER) + '\n')
 
     def add(self, text: str) -> None:
         """Lines of :meth:`Lines.take`."""
-        for line in text.split('\n')[:-1]:
-            self._out.write('%d\t%s\n' % (self._number, line))
-            self._number += 1
+        lines = text.split('\n')[:-1]
+        self._write(''.join(
+            '%d\t%s\n' % (number, line)
+            for number, line in enumerate(lines, self._number)))
+        self._number += len(lines)
+        if self.error is not None:
+            self.missing += len(lines)
+
+    def _write(self, text: str) -> None:
+        if self.error is None:
+            try:
+                self._out.write(text)
+                self._out.flush()
+            except OSError as err:
+                self.error = err

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from swift_dss.bench.cluster.client import authenticate
 from swift_dss.bench import figures, plots
@@ -25,10 +26,9 @@ from swift_dss.cli.table import table
 from swift_dss.core.errors import BadClassInput, BadConfig
 
 HELP = 'put a load of users on a cluster, and measure it by class'
-#: Bytes were read that nobody wrote.
-_WRONG = 65
-#: A process of users was lost; the figures are of what it had told.
-_LOST = 69
+#: Fields of a report that end the command with another code than 0: bytes
+#: that nobody wrote, a process of users that was lost, a file with a part.
+_CODES = (('wrong', 65), ('lost', 69), ('csv_error', 74))
 _EPILOG = '''examples:
   swift-dss load very_small.scenario --auth http://swift:8080/auth/v1.0 \\
       --user test:tester --key testing
@@ -133,23 +133,30 @@ def run(args: argparse.Namespace) -> int:
                               scenario.seconds),
         processes, args.seed, args.keep,
         time.time_ns() - time.monotonic_ns() if args.csv else None)
-    outcome = _driven(args, plan, others)
+    with _lines(args.csv) as lines:
+        outcome = _driven(plan, others, lines)
     made = report.report(outcome, _setup(args, scenario, processes, front,
-                                         others))
+                                         others), lines)
     _tell(args, made, before)
-    if made['wrong']:
-        return _WRONG
-    return _LOST if made['lost'] else 0
+    return next((code for field, code in _CODES if made[field]), 0)
 
 
-def _driven(args: argparse.Namespace, plan: Plan,
-            others: List[machines.Machine]) -> drive.Outcome:
+@contextlib.contextmanager
+def _lines(path: Optional[str]) -> Iterator[Optional[warpcsv.Numbered]]:
+    if path is None:
+        yield None
+        return
+    out = open(path, 'w', encoding='utf-8')  # noqa: SIM115
+    # All is written by then, or the reason is known.
+    with contextlib.suppress(OSError), out:
+        yield warpcsv.Numbered(out)
+
+
+def _driven(plan: Plan, others: List[machines.Machine],
+            lines: Optional[warpcsv.Numbered]) -> drive.Outcome:
     live = Live(sys.stderr)
     try:
-        if not args.csv:
-            return drive.run(plan, live.show, others)
-        with open(args.csv, 'w', encoding='utf-8') as out:
-            return drive.run(plan, live.show, others, warpcsv.Numbered(out))
+        return drive.run(plan, live.show, others, lines)
     finally:
         live.close()
 

@@ -8,21 +8,29 @@ from swift_dss.bench.load.report import KEPT
 
 #: Heads of :func:`process_lines`; ``>`` sets a column to the right.
 HEADS = ('machine', 'process>', 'count>', 'of>', '1/s>', 'late ms>',
-         'CPU s>', 'lost')
+         'CPU s>', 'failed>', 'lost')
+#: A process is slow that sent a request later than this, in milliseconds; in
+#: a short run, the lateness of one request changes the rate.
+_LATE_MS = 1000.0
 
 
 def process_lines(made: Mapping[str, Any]) -> List[List[Optional[str]]]:
     """Cells of a table of the processes of a report."""
     return [[
-        row['machine'], str(row['number']), str(row['operations']),
+        _short(row['machine']), str(row['number']), str(row['operations']),
         None if row['of'] is None else str(row['of']),
         None if row['sent_per_second'] is None
         else '%.1f' % row['sent_per_second'],
         '%.1f' % row['late_ms'] if 'open_loop' in made else None,
-        '%.1f' % row['cpu_seconds'],
+        '%.1f' % row['cpu_seconds'], str(row['failures']),
         None if row['lost'] is None
         else 'after %.1f s' % row['lost']['lost_seconds']]
         for row in made['processes']]
+
+
+def _short(machine: str) -> str:
+    """Its host alone, of a specification with options of ssh."""
+    return machine.partition('//')[0].split()[-1].rpartition('ssh=')[2]
 
 
 def sentences(made: Mapping[str, Any]) -> List[str]:
@@ -43,8 +51,9 @@ def sentences(made: Mapping[str, Any]) -> List[str]:
             ('gone', 'reads of an object that was deleted meanwhile'),
             ('stale', 'reads of a version that had been replaced'),
             ('left', 'objects or containers could not be cleaned up'),
-            ('unlisted', 'requests are not in the CSV: their process could '
-             'not send their lines fast enough')):
+            ('unlisted', 'requests are not in the CSV: %s' % (
+                made['csv_error'] or 'their process could not send their '
+                'lines fast enough'))):
         if made[name]:
             text.append('%d %s' % (made[name], words))
     for row in made['rows']:
@@ -64,7 +73,7 @@ def _lost(made: Mapping[str, Any]) -> List[str]:
     for row in made['processes']:
         if row['lost'] is not None:
             text.append('LOST %s, process %d, %.1f s after the start: %s; %s'
-                        % (row['machine'], row['number'],
+                        % (_short(row['machine']), row['number'],
                            row['lost']['lost_seconds'],
                            row['lost']['reason'], _share(made, row)))
     if text:
@@ -98,10 +107,12 @@ def _slow(made: Mapping[str, Any]) -> List[str]:
     due = made['open_loop']['rate'] / len(made['processes'])
     slow: List[Dict[str, Any]] = [
         row for row in made['processes'] if row['lost'] is None
+        and row['late_ms'] > _LATE_MS
         and (row['sent_per_second'] or due) < KEPT * due]
     if len(slow) == sum(row['lost'] is None for row in made['processes']):
         return []
     return ['%s, process %d, sent %.1f a second of its %.1f, and others kept '
             'theirs: give it less, or more users' % (
-                row['machine'], row['number'], row['sent_per_second'], due)
+                _short(row['machine']), row['number'],
+                row['sent_per_second'], due)
             for row in slow]

@@ -13,6 +13,8 @@ from swift_dss.bench.load.workers.worker import Worker
 
 #: In place of another machine's specification.
 HERE = 'here'
+#: For a process to end, before it is killed.
+_END_SECONDS = 1.0
 _FORK = multiprocessing.get_context('fork')
 
 
@@ -29,6 +31,10 @@ class Here(Worker):
         self._process.start()
         theirs.close()
 
+    def _death(self) -> str:
+        self._process.join(_END_SECONDS)
+        return 'died with exit code %s' % self._process.exitcode
+
     def stop(self) -> None:
         """Begin no more requests."""
         self._stop.set()
@@ -36,7 +42,7 @@ class Here(Worker):
     def end(self) -> None:
         """See that the process is not there any more."""
         self.pipe.close()
-        self._process.join(1.0)
+        self._process.join(_END_SECONDS)
         if self._process.is_alive():
             # One that is stopped would keep a SIGTERM for later.
             self._process.kill()

@@ -31,6 +31,8 @@ _SSH = ('-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 '
         '-o ServerAliveCountMax=3 ')
 #: For Python to start there and import what users need.
 _START_SECONDS = 60.0
+#: For it to end, before its ssh is killed.
+_END_SECONDS = 1.0
 #: The version goes first: another one may lack the rest.
 _SOURCE = ('import importlib.metadata\n'
            'channel.send(importlib.metadata.version("swift-dss"))\n'
@@ -53,24 +55,31 @@ class Machine:
         import execnet
         self.spec = spec
         self.drift_seconds: Optional[float] = None
-        self._gateway: Any = None
+        self._group = execnet.Group()
         try:
             with _no_interrupts():
-                self._gateway = execnet.makegateway(
+                gateway = self._group.makegateway(
                     spec.replace('ssh=', 'ssh=' + _SSH, 1)
                     if execnet.XSpec(spec).ssh else spec)
-            self.channel = self._gateway.remote_exec(_SOURCE)
+            self.channel = gateway.remote_exec(_SOURCE)
             version = self.channel.receive(_START_SECONDS)
             if version != _version():
-                self.close()
-                raise BadConfig('--at %s: has swift-dss %s, and this is %s'
-                                % (spec, version, _version()))
+                raise self._refused('has swift-dss %s, and this is %s' % (
+                    version, _version()))
             self.offset, self.error_seconds = _compared(self._ask_clock)
-        except (OSError, EOFError, execnet.gateway_base.RemoteError,
-                execnet.TimeoutError, execnet.HostNotFound) as err:
-            self.close()
-            raise BadConfig('--at %s: no swift-dss there: %s' % (
-                spec, str(err).strip().rpartition('\n')[2])) from err
+        except execnet.gateway_base.RemoteError as err:
+            raise self._refused('no swift-dss there: ' + str(
+                err).strip().rpartition('\n')[2]) from err
+        except execnet.TimeoutError as err:
+            raise self._refused('said nothing for %.0f seconds'
+                                % _START_SECONDS) from err
+        except (OSError, EOFError, execnet.HostNotFound) as err:
+            raise self._refused('it is not reached, or its Python does not '
+                                'start (//python= says which)') from err
+
+    def _refused(self, reason: str) -> BadConfig:
+        self.close()
+        return BadConfig('--at %s: %s' % (self.spec, reason))
 
     def _ask_clock(self) -> float:
         self.channel.send('clock')
@@ -82,10 +91,8 @@ class Machine:
         return _Far(self, plan, number)
 
     def close(self) -> None:
-        """End it."""
-        if self._gateway is not None:
-            with contextlib.suppress(OSError, EOFError):
-                self._gateway.exit()
+        """End it, and its ssh; blocks for two seconds at most."""
+        self._group.terminate(_END_SECONDS)
 
 
 @contextlib.contextmanager
@@ -117,22 +124,12 @@ class _Far(Worker):
     def _heard(self, message: Any) -> None:
         with contextlib.suppress(OSError):
             if message is END:
-                self._theirs.send(('failed', self._end_reason()))
+                self._theirs.send(('failed', 'died'))
                 return
             name, said = message
             if name == 'counts':
                 said = dict(said, counts=Counts(*said['counts']))
             self._theirs.send((name, said))
-
-    def _end_reason(self) -> str:
-        import execnet
-        try:
-            self._machine.channel.waitclose(0)
-        except execnet.gateway_base.RemoteError as err:
-            return 'died: ' + str(err).strip().rpartition('\n')[2]
-        except (EOFError, OSError):
-            pass
-        return 'died'
 
     def _forward(self) -> None:
         with contextlib.suppress(EOFError, OSError):

@@ -22,18 +22,21 @@ def serve(channel: Any) -> None:
     while message == 'clock':
         channel.send(time.monotonic())
         message = channel.receive()
-    # It is the one whose code runs here.
-    plan, number, offset = pickle.loads(message)  # noqa: S301
-    pipe = _Pipe(channel, offset)
     try:
+        # It is the one whose code runs here.
+        plan, number, offset = pickle.loads(message)  # noqa: S301
+        pipe = _Pipe(channel, offset)
         live(plan, number, pipe, pipe)
         while pipe.recv() == 'clock':
             pipe.send(('clock', time.monotonic()))
     except LoadFailed as err:
-        pipe.send(('failed', str(err)))
+        channel.send(('failed', str(err)))
     except EOFError:
         # The parent has gone: nobody wants the numbers.
         return
+    except Exception as err:
+        # An error of the program, or a library that is not here.
+        channel.send(('failed', '%s: %s' % (type(err).__name__, err)))
 
 
 class _Pipe:

@@ -65,7 +65,7 @@ class Worker:
             try:
                 self.pipe.send(message)
             except OSError:
-                self._lose('died')
+                self._lose(self._death())
 
     def look(self) -> None:
         """Take all that it has said, and see whether it is lost."""
@@ -74,7 +74,7 @@ class Worker:
                 name, said = self.pipe.recv()
                 self._take(name, said)
         except (EOFError, OSError):
-            self._lose('died')
+            self._lose(self._death())
         if time.monotonic() - self._heard_at > SILENCE_SECONDS:
             self._lose('said nothing for %.0f seconds' % SILENCE_SECONDS)
 
@@ -88,6 +88,10 @@ class Worker:
         elif name == 'counts':
             self._figures_at = self._heard_at
         self.words[name] = said
+
+    def _death(self) -> str:
+        """Why nothing can come any more."""
+        return 'died'
 
     def failed(self) -> LoadFailed:
         """Its loss, where nothing can go on without it."""

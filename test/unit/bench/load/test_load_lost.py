@@ -61,16 +61,17 @@ def test_a_machine_that_falls_silent_is_lost(
         load_reads, server, far_hosts, monkeypatch):
     monkeypatch.setattr(worker, 'SILENCE_SECONDS', 3.0)
     once(server, 40, lambda: far_hosts.signal('load1', signal.SIGSTOP))
-    try:
-        code, report = load_reads('--rate', '20', *at('load1'),
-                            '--processes', '1')
-    finally:
-        far_hosts.signal('load1')
+    code, report = load_reads('--rate', '20', *at('load1'),
+                              '--processes', '1')
     assert code == LOST
     silent, = of(report, 'load1')
     lost = silent['lost']
     assert lost['reason'] == 'said nothing for 3 seconds'
     assert lost['lost_seconds'] - lost['figures_until_seconds'] >= 3.0
+    # Its ssh does not outlive the command.
+    pid, = far_hosts.pids('load1')
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
     assert report['operations'] == 60 + silent['operations']
 
 
@@ -154,5 +155,16 @@ def test_a_process_here_is_lost_as_one_elsewhere(load_reads, server):
     code, report = load_reads('--processes', '2', '-r', '4')
     assert code == LOST
     lost = [row for row in report['processes'] if row['lost']]
-    assert [(row['machine'], row['of']) for row in lost] == [('here', None)]
+    assert [(row['machine'], row['of'], row['lost']['reason'])
+            for row in lost] == [('here', None, 'died with exit code -9')]
     assert report['seconds'] > 3.5
+
+
+def test_an_error_of_the_program_is_told_with_its_machine(
+        load_reads, far_hosts, server, capsys):
+    far_hosts.customize('bare', 'import sys\nsys.modules["botocore"] = None')
+    assert load_reads(*at('bare'), '--s3', server.url, '--user', 'a',
+                      '--key', 'b') == (70, None)
+    said = capsys.readouterr().err
+    assert 'ssh=bare' in said and 'ModuleNotFoundError' in said
+    assert 'botocore' in said

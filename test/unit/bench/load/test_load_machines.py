@@ -77,6 +77,16 @@ def test_the_csv_has_the_lines_of_a_lost_machine_until_then(
     assert clients.count('dss1') >= lost['operations'] > 0
 
 
+def test_a_full_disk_of_the_csv_leaves_the_figures(load_reads, capsys):
+    """And is no loss of the process whose lines they were."""
+    code, report = load_reads('--csv', '/dev/full', '--processes', '1')
+    assert code == 74
+    assert report['operations'] == 120 and report['lost'] == 0
+    assert report['unlisted'] == 120
+    said = capsys.readouterr().out
+    assert '120 requests are not in the CSV: [Errno 28] No space left' in said
+
+
 def test_requests_that_are_not_in_the_csv_are_told(
         load_reads, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(warpcsv, 'MAX_WAITING', 2000)
@@ -157,6 +167,7 @@ def test_a_machine_that_nobody_reaches_is_named(
     assert load_reads(*at('load1', 'unreachable2')) == (78, None)
     said = capfd.readouterr().err
     assert '--at ssh=unreachable2' in said and 'No route to host' in said
+    assert 'it is not reached, or its Python does not start' in said
     assert server.asked == []
     # A host that drops packets is no wait of minutes.
     assert 'ConnectTimeout=10' in far_hosts.asked('load1')[0]
@@ -175,6 +186,32 @@ def test_a_machine_with_other_software_is_named(
     said = capsys.readouterr().err
     assert '--at ssh=other' in said and words in said, said
     assert server.asked == []
+
+
+def test_a_machine_without_the_python_is_named(
+        load_reads, server, far_hosts, capsys):
+    assert load_reads('--at', 'ssh=load1//python=/nowhere/python') == (
+        78, None)
+    said = capsys.readouterr().err
+    assert '--at ssh=load1//python=/nowhere/python: it is not rea' in said
+
+
+def test_failures_are_told_by_machine(load_reads, server, far_hosts, capsys):
+    """A machine that does not reach the cluster, with nothing to write."""
+    far_hosts.customize('lonely', '''import socket
+def refuse(*_arguments, **_words):
+    raise OSError('no route')
+socket.create_connection = refuse
+''')
+    code, report = load_reads('-u', '2', *at('load1', 'lonely'),
+                              crud_profile=[1, 0, 0, 0],
+                              initial_files={'tiny': 1})
+    assert code == 0
+    lonely, = of(report, 'lonely')
+    assert (lonely['failures'], of(report, 'load1')[0]['failures']) == (60, 0)
+    row, = (line.split() for line in capsys.readouterr().out.splitlines()
+            if line.startswith('lonely'))
+    assert '60' in row[-2:]
 
 
 def test_users_for_fewer_processes_than_are_asked_for(
@@ -197,6 +234,6 @@ time.sleep = lambda seconds: real(seconds + 0.2)
     assert slow['late_ms'] > 1000 > quick['late_ms']
     assert quick['sent_per_second'] == pytest.approx(30, rel=0.02)
     said = capsys.readouterr().out
-    assert 'ssh=slow//' in said.partition('give it less')[0].splitlines()[-1]
-    assert said.count('give it less') == 1 and 'LOST' not in said
+    named, = (line for line in said.splitlines() if 'give it less' in line)
+    assert named.startswith('slow, process 1') and 'LOST' not in said
     assert not report['open_loop']['kept'] and 'rate was not kept' in said
