@@ -5,7 +5,7 @@
         [--client swift|rclone]
     python test/fault/edge_writes.py checkpoint [--writers 8]
         [--object 512m] [--rate 12500000] [--replicas 1] [--chunk-kib 1024]
-        [--vanilla] [--no-sync]
+        [--vanilla] [--no-sync] [--client dss]
 
 ``table-iv``: a data set is written with the ``swift`` command line client
 (or rclone), as it is, into data caches of shares of its size, over a link
@@ -17,7 +17,8 @@ be caught at that.
 
 ``checkpoint``: writers put a checkpoint each, side by side; the stall is
 until the last is acknowledged. Once into the cluster, which sends it on
-later, once straight into S3 over the same link.
+later, once straight into S3 over the same link. ``--client dss``: each writer
+is a Python program that has ``dss://`` write it, and all of it is read again.
 
 The judge is the bucket and what a reader gets.
 """
@@ -25,6 +26,7 @@ The judge is the bucket and what a reader gets.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import http.client
 import io
@@ -37,7 +39,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
@@ -52,6 +54,8 @@ from swift_dss.bench.cluster import client as bench_client
 from swift_dss.bench.cluster.client import Target
 
 
+_DSS_WRITER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                           'dss_writer.py')
 #: Objects that a client of ours writes at a time.
 _UNDER_WAY = 4
 
@@ -253,6 +257,41 @@ class Checkpoint:
         """One checkpoint, for clients that read it."""
         return _Source(self._heads[number], self._file_fd, self.length)
 
+    @contextlib.contextmanager
+    def dss_writers(self, edge: Edge, container: str
+                    ) -> Iterator[Callable[[int], float]]:
+        """Programs that are ready to write by ``dss://``, one of a number.
+
+        :returns: has one write; seconds of processor time
+        """
+        with tempfile.TemporaryDirectory() as folder, \
+                contextlib.ExitStack() as ends:
+            writers = []
+            for number, head in enumerate(self._heads):
+                path = os.path.join(folder, str(number))
+                with open(path, 'wb') as out:
+                    out.write(head)
+                writers.append(ends.enter_context(subprocess.Popen(
+                    [sys.executable, _DSS_WRITER,
+                     'dss://%s/checkpoint-%d' % (container, number), path,
+                     '/proc/%d/fd/%d' % (os.getpid(), self._file_fd),
+                     str(self.length)], stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, text=True, env=dict(
+                        os.environ, ST_AUTH=edge.conf.auth_url,
+                        ST_USER='test:tester', ST_KEY='testing'))))
+            for writer in writers:
+                require(_line(writer) == 'ready', 'a writer did not start')
+
+            def write(number: int) -> float:
+                writer = writers[number]
+                assert writer.stdin is not None
+                writer.stdin.write('go\n')
+                writer.stdin.flush()
+                return float(_line(writer) or 'nan')
+            yield write
+            for writer in writers:
+                require(writer.wait(60) == 0, 'a writer failed')
+
     def put(self, target: Target, path: str, number: int) -> float:
         """One writer's PUT, as programs do it that have much to send: the
         kernel takes the body from where it lies.
@@ -295,6 +334,11 @@ class Checkpoint:
         return digest.hexdigest()
 
 
+def _line(writer: subprocess.Popen[str]) -> str:
+    assert writer.stdout is not None
+    return writer.stdout.readline().strip()
+
+
 class _Source(io.RawIOBase):
     """A head, and the rest from a file that many read."""
 
@@ -335,16 +379,27 @@ def busy_seconds() -> float:
     return (sum(ticks[:8]) - ticks[3] - ticks[4]) / cpu.TICKS
 
 
-def written_back(edge: Edge, data: Checkpoint,
-                 container: str) -> Dict[str, Any]:
-    """A checkpoint into the cluster, and what it took of processors."""
+@contextlib.contextmanager
+def writers_of(edge: Edge, data: Checkpoint, container: str,
+               client: str) -> Iterator[Callable[[int], float]]:
+    """What has one of them write; they are ready."""
+    if client == 'dss':
+        with data.dss_writers(edge, container) as write:
+            yield write
+        return
     target = bench_client.authenticate(
         edge.conf.auth_url, 'test:tester', 'testing')
+    yield lambda number: data.put(
+        target, '%s/checkpoint-%d' % (container, number), number)
+
+
+def written_back(edge: Edge, data: Checkpoint, container: str,
+                 client: str = 'http') -> Dict[str, Any]:
+    """A checkpoint into the cluster, and what it took of processors."""
     pids = processes.find(edge.conf.root)
-    before, all_before = cpu.by_name(pids), busy_seconds()
-    seconds, clients = stall(lambda number: data.put(
-        target, '%s/checkpoint-%d' % (container, number), number),
-        data.writers)
+    with writers_of(edge, data, container, client) as write:
+        before, all_before = cpu.by_name(pids), busy_seconds()
+        seconds, clients = stall(write, data.writers)
     everything = busy_seconds() - all_before
     after = cpu.by_name(pids)
     gib = data.writers * data.length / (1 << 30)
@@ -354,6 +409,22 @@ def written_back(edge: Edge, data: Checkpoint,
     per_gib['machine'] = round(everything / gib, 2)
     return {'seconds': round(seconds, 2), 'cpu_seconds_per_gib': per_gib,
             'per_second': int(data.writers * data.length / seconds)}
+
+
+def read_again(edge: Edge, data: Checkpoint) -> None:
+    """Each checkpoint has its bytes, whatever it is stored as.
+
+    :raises Wrong: it has others
+    """
+    swift = edge.cluster.connection()
+    for number, etag in enumerate(data.etags):
+        digest = hashlib.md5()
+        for block in swift.get_object(
+                BUCKET, 'checkpoint-%d' % number, resp_chunk_size=MIB)[1]:
+            digest.update(block)
+        require(digest.hexdigest() == etag, 'checkpoint %d has other bytes',
+                number)
+    swift.close()
 
 
 def straight_through(edge: Edge, data: Checkpoint) -> float:
@@ -387,7 +458,7 @@ def run_checkpoint(args: argparse.Namespace) -> None:
                 replicas=args.replicas, chunk_bytes=args.chunk_kib * KIB)
     report = {'writers': args.writers, 'object': args.object,
               'replicas': args.replicas, 'chunk_kib': args.chunk_kib,
-              'rate': args.rate}
+              'rate': args.rate, 'client': args.client}
     try:
         swift = edge.cluster.connection()
         if args.vanilla:
@@ -397,7 +468,9 @@ def run_checkpoint(args: argparse.Namespace) -> None:
             for number in range(args.writers):
                 swift.delete_object('vanilla', 'checkpoint-%d' % number)
         swift.close()
-        report['written_back'] = written_back(edge, data, BUCKET)
+        report['written_back'] = written_back(edge, data, BUCKET,
+                                              args.client)
+        read_again(edge, data)
         if args.sync:
             wait_until(edge.empty, 3600, 'all of it is in S3')
             through = straight_through(edge, data)
@@ -432,6 +505,8 @@ def main(argv: Optional[List[str]] = None) -> int:
                         help="Swift's own diskfile on the same path before")
     writes.add_argument('--no-sync', dest='sync', action='store_false',
                         help='leave out what goes straight to S3')
+    writes.add_argument('--client', choices=('http', 'dss'), default='http',
+                        help='what writes into the edge (http)')
     writes.set_defaults(run=run_checkpoint)
     for verb in (rows, writes):
         verb.add_argument('--rate', type=float, default=12.5e6)
