@@ -47,6 +47,7 @@ def main() -> None:
         requests(node)
         daemon.settle()
         shown(daemon)
+        said['check'] = checked()
         live_table(daemon)
         said['demote'] = demote(daemon)
     finally:
@@ -58,6 +59,15 @@ def main() -> None:
     need('mount', '-o', 'ro', '/dev/mapper/hdd', MOUNT)
     said['on_origin'] = {class_id: same(node, class_id)
                          for class_id in CLASSES}
+    said['check_without'] = checked()
+
+
+def checked() -> Any:
+    """What an operator is told of the kernel's part."""
+    code, out, err = call(
+        sys.executable, '-m', 'swift_dss.cli.main', 'check', '--only',
+        'kernel', '--config', ROOT + '/dss.conf', '--json')
+    return [code, json.loads(out)['findings'] if out else err]
 
 
 def configure() -> None:

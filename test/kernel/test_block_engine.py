@@ -82,6 +82,18 @@ def test_daemon_does_not_do_the_kernels_work(said):
     assert (code, 'the kernel moves its bytes' in err) == (1, True), err
 
 
+def test_check_finds_the_cache_of_a_device_and_misses_it(said):
+    code, findings = said['check']
+    assert (code, [finding['text'] for finding in findings
+                   if finding['about'] == 'dm-dss']) == (0, ['sda is on fast'])
+    code, findings = said['check_without']
+    missed, = (finding for finding in findings
+               if finding['about'] == 'dm-dss')
+    assert (code, missed['level'], missed['text']) == (
+        78, 'error', 'no dm-dss device is under /run/node/devices/sda')
+    assert 'swift-dss block attach' in missed['instead']
+
+
 def test_all_bytes_are_on_the_hdd_in_the_end(said):
     code, _out, err = said['remove']
     assert code == 0, err
