@@ -22,6 +22,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from typing import Any, Dict, List, Sequence
@@ -45,11 +46,15 @@ STRESSORS = (
     'inotify', 'io', 'iomix', 'ioprio', 'lease', 'link', 'locka', 'lockf',
     'lockofd', 'mknod', 'open', 'rename', 'symlink', 'sync-file', 'touch',
     'utime', 'verity', 'xattr')
+#: Those of later releases than 0.15.
+LATER = ('acl', 'fd-fork', 'filerace', 'lockmix', 'metamix', 'pseek', 'umask',
+         'unlink')
 #: All of that class but these, and why.
 LEFT_OUT = {
     'bind-mount': 'ends with 1 on the plain disk, too',
     'binderfs': 'ends with 1 on the plain disk, too',
-    'procfs': 'reads /proc, not the file system'}
+    'procfs': 'reads /proc, not the file system',
+    'statmount': 'asks for mounts, not the file system'}
 #: What makes them fit a device of 400 MiB and a guest's patience. An
 #: operation of link is 8192 links; inode-flags counts none.
 STRESSOR_OPTIONS = {
@@ -74,6 +79,21 @@ def fsx_program() -> str:
     """Where fsx is; '' if it is not installed."""
     return os.environ.get('FSX') or shutil.which('fsx') or shutil.which(
         'fsx', path=os.path.expanduser('~/.cargo/bin')) or ''
+
+
+def known_stressors() -> List[str]:
+    """What this machine's stress-ng has of that class; [] without one."""
+    if not shutil.which('stress-ng'):
+        return []
+    said = subprocess.run(['stress-ng', '--class', 'filesystem?'],
+                          capture_output=True, text=True, check=False).stdout
+    return said.partition(':')[2].split()
+
+
+def stressors() -> List[str]:
+    """Those of them that are tried."""
+    known = known_stressors()
+    return [name for name in STRESSORS + LATER if name in known]
 
 
 def missing(parts: Sequence[str]) -> List[str]:
@@ -108,7 +128,8 @@ def job(file_system: str, device: str, parts: Sequence[str], seed: int,
         'file_system': file_system, 'device': device, 'parts': list(parts),
         'seed': seed, 'fsx': fsx_program(), 'fsx_operations': 5000,
         'resting': resting(),
-        'stressors': STRESSORS, 'stressor_options': STRESSOR_OPTIONS,
+        'stressors': stressors(),
+        'stressor_options': STRESSOR_OPTIONS,
         'stress_operations': 20, 'cuts': 5,
         'fio_bytes': 3 << 20},
         **changes)
@@ -192,7 +213,7 @@ def main() -> int:
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--fsx-operations', type=int, default=5000)
     parser.add_argument('--stress-operations', type=int, default=20)
-    parser.add_argument('--stressors', default=','.join(STRESSORS))
+    parser.add_argument('--stressors', default=','.join(stressors()))
     parser.add_argument('--cuts', type=int, default=5)
     parser.add_argument('--no-twin', action='store_true')
     options = parser.parse_args()

@@ -38,7 +38,7 @@ PIPELINE = 'catch_errors gatekeeper %stempauth %sproxy-server'
 #: A journal in proportion to the small disks, which mkfs.xfs only makes with
 #: the switch for unsupported sizes.
 MKFS = ('mkfs.xfs', '-q', '-f', '--unsupported', '-m', 'rmapbt=0,reflink=0',
-        '-i', 'size=1024')
+        '-i', 'size=1024,nrext64=0')
 _JOURNAL_BYTES = 4 << 20
 
 #: Account and container databases are metadata of the application.

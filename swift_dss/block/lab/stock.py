@@ -25,9 +25,11 @@ from swift_dss.block.lab.cache import Say
 from swift_dss.block.lab.machine import TIMED_OUT, GuestDied
 from swift_dss.core.errors import BadConfig
 
-#: Kernel to the package that depends on its newest release.
-KERNELS = {'6.12': 'linux-image-6.12-cloud-amd64',
-           '6.1': 'linux-image-cloud-amd64'}
+#: Kernel to packages, of one release of Debian or another, that may depend on
+#: its newest release.
+KERNELS = {'6.12': ('linux-image-6.12-cloud-amd64',
+                    'linux-image-cloud-amd64'),
+           '6.1': ('linux-image-cloud-amd64',)}
 
 COMMANDS = ('apt-get', 'busybox', 'cpio', 'depmod', 'dmsetup', 'dpkg-deb',
             'gcc', 'gzip', 'make', 'qemu-system-x86_64')
@@ -83,15 +85,19 @@ def prepare(kernel: str, say: Say) -> Stock:
 
 
 def _release(kernel: str) -> str:
-    package = KERNELS[kernel]
-    text = cache.call(['apt-cache', 'show', '--no-all-versions', package],
-                      os.sep, 'apt-cache show %s' % package)
-    match = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
-                      % re.escape(kernel), text, re.M)
-    if not match:
-        raise BadConfig('%s is not %s here: the machine\'s Debian mirror '
-                        'has another' % (package, kernel))
-    return match.group(1)
+    for package in KERNELS[kernel]:
+        try:
+            text = cache.call(
+                ['apt-cache', 'show', '--no-all-versions', package], os.sep,
+                'apt-cache show %s' % package)
+        except cache.BuildFailed:
+            continue
+        match = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
+                          % re.escape(kernel), text, re.M)
+        if match:
+            return match.group(1)
+    raise BadConfig('no %s in the machine\'s Debian mirror: %s' % (
+        kernel, ', '.join(KERNELS[kernel])))
 
 
 def _unpack(made: Stock, say: Say) -> None:
@@ -112,6 +118,9 @@ def _unpack(made: Stock, say: Say) -> None:
         cache.call(['dpkg-deb', '--extract', path, made.root], made.folder,
                    'unpacking %s' % package)
         os.unlink(path)
+    if not os.path.isdir(os.path.join(made.root, 'lib')):
+        # Since Debian 13 packages have no /lib, which is a link.
+        os.symlink('usr/lib', os.path.join(made.root, 'lib'))
     # They know one another by the places where they would be installed.
     for path in glob.glob(os.path.join(made.headers, 'Makefile')) + glob.glob(
             os.path.join(made.headers, '.kernelvariables')):

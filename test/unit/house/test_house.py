@@ -3,6 +3,7 @@
 import ast
 import configparser
 import dataclasses
+import fnmatch
 import os
 import pathlib
 import re
@@ -28,7 +29,7 @@ TOP_LEVEL = {
 
 
 def committed():
-    """Paths that git has, or every file where there is no git."""
+    """Paths that git has; without git, all that it would not ignore."""
     try:
         listed = subprocess.run(
             ['git', 'ls-files', '-z'], cwd=str(ROOT), check=True,
@@ -36,7 +37,12 @@ def committed():
         names = listed.decode('utf-8').split('\0')
         return [ROOT / name for name in names if name]
     except (OSError, subprocess.CalledProcessError):
-        return [path for path in ROOT.rglob('*') if path.is_file()]
+        ignored = [line.strip('/').rpartition('/')[2] for line
+                   in (ROOT / '.gitignore').read_text().split()]
+        return [path for path in ROOT.rglob('*') if path.is_file()
+                and not any(fnmatch.fnmatch(part, pattern)
+                            for part in path.relative_to(ROOT).parts
+                            for pattern in ignored)]
 
 
 def options(kind):

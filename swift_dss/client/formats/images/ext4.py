@@ -2,8 +2,9 @@
 
 Needed: the superblock, group descriptors and the blocks that are kept for
 more of them, bitmaps, the used part of each inode table, the journal's first
-block; and by each inode in use its blocks of extents or of block numbers, of
-extended attributes, of a directory, and of a long symbolic link.
+block, the file of orphans; and by each inode in use its blocks of extents or
+of block numbers, of extended attributes, of a directory, and of a long
+symbolic link.
 
 Inode tables are 1.6 % of a file system by mke2fs's defaults (256 bytes an
 inode, one inode for 16 KiB), of which the unused part stays cold. An image
@@ -13,15 +14,17 @@ whose journal has to be replayed reads the journal too, which stays cold here.
 from __future__ import annotations
 
 import struct
-from typing import Iterator, NamedTuple
+from typing import Dict, Iterator, NamedTuple
 
 from swift_dss.client.formats.contract import BadFile, Hot, Reader
-from swift_dss.client.formats.images.ext4_inodes import Blocks, look
+from swift_dss.client.formats.images.ext4_inodes import (
+    ALL_BLOCKS, Blocks, look)
 from swift_dss.client.formats.images.scattered import Scattered
 
 _SUPER_AT, _SUPER_BYTES = 1024, 1024
 _MAGIC = b'\x53\xef'
 _META_BG, _WIDE, _CHECKSUMS = 0x10, 0x80, 0x10 | 0x400
+_ORPHANS = 0x1000
 _INODES_UNUSED = 1
 #: Of a group; a block of bitmap has a bit for each.
 _MAX_INODES = 1 << 19
@@ -32,6 +35,8 @@ class _Super(NamedTuple):
     """The superblock's numbers.
 
     :param described: bytes of a group's descriptor
+    :param kept: of files of the file system's own, how many of their first
+        blocks are metadata; by the number of their inode
     :param has_checksums: whether descriptors say which inodes are unused
     """
 
@@ -42,7 +47,7 @@ class _Super(NamedTuple):
     first: int
     described: int
     reserved: int
-    journal: int
+    kept: Dict[int, int]
     has_checksums: bool
     is_wide: bool
 
@@ -102,8 +107,11 @@ def _superblock(reader: Reader) -> _Super:
         raise BadFile('ext4 superblock', 'has %d groups of %d inodes of %d '
                       'bytes' % (groups, word(40), inode), _SUPER_AT)
     reader.check(0, count * block, 'ext4 superblock')
+    kept = {word(224): 1}
+    if word(92) & _ORPHANS:
+        kept[word(640)] = ALL_BLOCKS
     return _Super(block, groups, word(40), inode, word(20), described,
-                  half(206), word(224), bool(word(100) & _CHECKSUMS),
+                  half(206), kept, bool(word(100) & _CHECKSUMS),
                   is_wide)
 
 
@@ -125,7 +133,6 @@ def _group(reader: Reader, superblock: _Super, group: int, raw: bytes,
     # Whole blocks are read.
     yield Hot(at, -(-len(table) // superblock.block) * superblock.block)
     for number in range(used):
-        is_journal = group * superblock.group_inodes + number + 1 \
-            == superblock.journal
         look(table[number * superblock.inode:(number + 1) * superblock.inode],
-             at + number * superblock.inode, blocks, is_journal)
+             at + number * superblock.inode, blocks, superblock.kept.get(
+                 group * superblock.group_inodes + number + 1, 0))

@@ -15,6 +15,8 @@ _MAX_DEPTH = 5
 #: Block numbers in an inode, and the first of them that is indirect.
 _NUMBERS, _INDIRECT = 15, 12
 _NO_FILE = b'\0\0'
+#: More than a file has.
+ALL_BLOCKS = 1 << 48
 
 
 class Blocks:
@@ -43,11 +45,11 @@ class Blocks:
         return self._reader.exact(number * self._block, self._block, field)
 
 
-def look(inode: bytes, at: int, blocks: Blocks, is_journal: bool) -> None:
+def look(inode: bytes, at: int, blocks: Blocks, kept: int) -> None:
     """Note the blocks of metadata of one inode.
 
     :param at: of its first byte, for errors
-    :param is_journal: of which the first block is
+    :param kept: so many first blocks of a file are metadata too
     :raises BadFile: its trees contradict themselves
     """
     mode, links = inode[0:2], inode[26:28]
@@ -64,13 +66,14 @@ def look(inode: bytes, at: int, blocks: Blocks, is_journal: bool) -> None:
             or (kind == _LINK and size < 60):
         return
     walk = _extents if flags & _EXTENTS else _numbers
-    runs = walk(inode[40:100], at + 40, blocks, kind != _FILE or is_journal)
+    runs = walk(inode[40:100], at + 40, blocks, kind != _FILE or kept > 0)
     for start, count in runs:
         if kind != _FILE:
             blocks.note(start, count, 'ext4 directory')
-        elif is_journal:
-            blocks.note(start, 1, 'ext4 journal')
-            is_journal = False
+        elif kept:
+            count = min(count, kept)
+            kept -= count
+            blocks.note(start, count, 'ext4 journal or orphans')
 
 
 def _extents(root: bytes, at: int, blocks: Blocks,

@@ -66,7 +66,7 @@ def tree(tmp_path_factory):
 
 @pytest.mark.parametrize('options', [
     [], ['-O', '^64bit,^metadata_csum'], ['-t', 'ext3'], ['-t', 'ext2'],
-    ['-b', '1024']], ids=str)
+    ['-b', '1024'], ['-O', 'orphan_file']], ids=str)
 def test_a_check_of_ext_reads_hot_bytes_only(tmp_path, classify, tree,
                                              options):
     image = tmp_path / 'disk.img'
