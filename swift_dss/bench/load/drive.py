@@ -61,6 +61,7 @@ class Outcome:
     :param seconds: from the start to the end of the last request
     :param left: objects and containers that the clean-up did not get rid
         of, but for objects of processes that were lost
+    :param is_cleaned: False: an interrupt ended the clean-up, or came before
     """
 
     parts: List[Part]
@@ -68,6 +69,7 @@ class Outcome:
     seconds: float
     left: int
     interrupted: bool
+    is_cleaned: bool
 
     @property
     def counts(self) -> Counts:
@@ -79,8 +81,9 @@ def run(plan: Plan, show: Show, machines: Sequence[Any] = (),
         lines: Optional[Numbered] = None) -> Outcome:
     """Do all of it; blocks until the end.
 
-    An interrupt ends the measurement early; its numbers stay. So do those of
-    a process that is lost in it, until its last word, and the others go on.
+    An interrupt ends the measurement early; a second one ends all that is
+    still at work, and the clean-up. The numbers stay. So do those of a process
+    that is lost, until its last word, and the others go on.
 
     :param machines: :class:`~.workers.machines.Machine` for each process
         that is not here
@@ -103,22 +106,46 @@ def run(plan: Plan, show: Show, machines: Sequence[Any] = (),
         start = time.monotonic() + _LEAD_SECONDS
         for worker in workers:
             worker.tell(start)
-        interrupted = _watch(workers, start, show)
-        if not any(worker.counts for worker in workers):
-            _refuse_losses(workers)
-        for worker in workers:
-            worker.tell(plan.keep)
-        for _ in each_look(workers, 'cleaned'):
-            pass
+        left, interrupted, is_cleaned = 0, False, False
+        try:
+            interrupted = _watch(workers, start, show)
+            if not any(worker.counts for worker in workers):
+                _refuse_losses(workers)
+            left = _clean(workers, plan)
+            is_cleaned = True
+        except KeyboardInterrupt:
+            # Nobody waits for the end; figures that came are told.
+            interrupted = True
+            if not any(worker.counts for worker in workers):
+                raise
     finally:
-        for worker in workers:
-            worker.end()
-    left = sum(worker.words.get('cleaned', 0) for worker in workers)
-    if not plan.keep:
-        left += _each_container(plan, plan.front.unmake, _GONE, must=False)
+        _end(workers)
     return Outcome([_part(worker, plan) for worker in workers], start, max(
         worker.words['counts']['end'] for worker in workers
-        if worker.counts) - start, left, interrupted)
+        if worker.counts) - start, left, interrupted, is_cleaned)
+
+
+def _clean(workers: List[Worker], plan: Plan) -> int:
+    """Delete all that the run wrote; how many did not go."""
+    for worker in workers:
+        worker.tell(plan.keep)
+    for _ in each_look(workers, 'cleaned'):
+        pass
+    for worker in workers:
+        worker.part()
+    left: int = sum(worker.words.get('cleaned', 0) for worker in workers)
+    if not plan.keep:
+        left += _each_container(plan, plan.front.unmake, _GONE, must=False)
+    return left
+
+
+def _end(workers: List[Worker]) -> None:
+    """End all at once: one that stands still takes a while."""
+    threads = [threading.Thread(target=worker.end) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _part(worker: Worker, plan: Plan) -> Part:

@@ -76,6 +76,7 @@ def report(outcome: Outcome, setup: Dict[str, Any],
         'stale': counts.stale, 'wrong': counts.wrong_count,
         'wrong_reads': counts.wrong, 'left': outcome.left,
         'interrupted': outcome.interrupted,
+        'uncleaned': not outcome.is_cleaned,
         'client_cpu_seconds': cpu_seconds,
         'client_cpu_us_per_operation':
             cpu_seconds * 1e6 / max(1, operations),

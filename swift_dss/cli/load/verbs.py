@@ -27,8 +27,9 @@ from swift_dss.core.errors import BadClassInput, BadConfig
 
 HELP = 'put a load of users on a cluster, and measure it by class'
 #: Fields of a report that end the command with another code than 0: bytes
-#: that nobody wrote, a process of users that was lost, a file with a part.
-_CODES = (('wrong', 65), ('lost', 69), ('csv_error', 74))
+#: that nobody wrote, a process of users that was lost, a file with a part,
+#: a clean-up that was interrupted.
+_CODES = (('wrong', 65), ('lost', 69), ('csv_error', 74), ('uncleaned', 130))
 _EPILOG = '''examples:
   swift-dss load very_small.scenario --auth http://swift:8080/auth/v1.0 \\
       --user test:tester --key testing

@@ -65,6 +65,8 @@ def sentences(made: Mapping[str, Any]) -> List[str]:
         text += made['wrong_reads']
     if made['interrupted']:
         text.append('interrupted')
+    if made['uncleaned']:
+        text.append('the clean-up was interrupted: objects stay there')
     return text
 
 

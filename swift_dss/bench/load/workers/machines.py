@@ -151,12 +151,11 @@ class _Far(Worker):
 
     def end(self) -> None:
         """See that there is no process there any more."""
-        if self.loss is None and 'cleaned' in self.words:
-            self._compare_again()
         self.pipe.close()
         self._machine.close()
 
-    def _compare_again(self) -> None:
+    def part(self) -> None:
+        """Compare the clocks again."""
         offset, error = _compared(self._ask_clock)
         if self.loss is None:
             machine = self._machine

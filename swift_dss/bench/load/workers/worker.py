@@ -108,6 +108,9 @@ class Worker:
     def reassure(self) -> None:
         """Say that the parent is there, where that is not seen."""
 
+    def part(self) -> None:
+        """Ask for all that is to be known when it has cleaned up."""
+
     def stop(self) -> None:
         """Begin no more requests."""
         raise NotImplementedError

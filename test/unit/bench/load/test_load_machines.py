@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
-from support import wait_until
 from support.edges.far_hosts import at, of
 
 from swift_dss.bench.load import warpcsv
@@ -98,68 +92,6 @@ def test_requests_that_are_not_in_the_csv_are_told(
     assert report['unlisted'] > 0
     assert '%d requests are not in the CSV' % report['unlisted'] in \
         capsys.readouterr().out
-
-
-@pytest.fixture
-def command(server, far_hosts, tmp_path):
-    """A minute of reads at load1 and load2, as a process of a terminal."""
-    (tmp_path / 's').write_text(json.dumps({
-        'name': 'reads', 'run_seconds': 60, 'user_count': 4,
-        'crud_profile': [0, 1, 0, 0], 'container_count': 1,
-        'sizes': [{'name': 'tiny', 'size_min': 0, 'size_max': 900}],
-        'initial_files': {'tiny': 4}}))
-
-    def begin():
-        process = subprocess.Popen(
-            [sys.executable, '-m', 'swift_dss.cli.main', 'load',
-             str(tmp_path / 's'), '--storage-url', server.storage_url,
-             '--token', 'a', '--rate', '40', '--json', str(tmp_path / 'out'),
-             *at('load1', 'load2')], start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        begun.append(process)
-        wait_until(lambda: len(server.asked) > 80)
-        return process
-
-    begun = []
-    yield begin
-    for process in begun:
-        process.kill()
-        process.communicate()
-
-
-def test_an_interrupt_of_the_terminal_leaves_the_machines_there(
-        command, server, tmp_path):
-    """A terminal sends SIGINT to ssh too, as it is in the foreground."""
-    process = command()
-    os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=40)[0]
-    assert process.returncode == 0, said
-    report = json.loads((tmp_path / 'out').read_text())
-    assert report['interrupted'] and report['lost'] == 0
-    assert all(row['operations'] > 20 for row in report['processes'])
-    assert server.objects == server.containers == {}
-
-
-def test_a_machine_that_hears_nothing_sends_nothing(
-        command, server, far_hosts):
-    """The way to it is cut, and nobody counts what it does."""
-    for name in ('load1', 'load2'):
-        far_hosts.customize(name, 'from swift_dss.bench.load.workers import '
-                            'worker\nworker.SILENCE_SECONDS = 2.0\n')
-    process = command()
-    before = len(server.asked)
-    # For 2 seconds it is only late.
-    wait_until(lambda: len(server.asked) > before + 120)
-    os.kill(process.pid, signal.SIGSTOP)
-    newest = [0, 0.0]
-
-    def is_quiet():
-        if len(server.asked) != newest[0]:
-            newest[:] = len(server.asked), time.monotonic()
-        return time.monotonic() - newest[1] > 1.5
-
-    wait_until(is_quiet, 20)
-    assert newest[0] < before + 400
 
 
 def test_a_machine_that_nobody_reaches_is_named(
