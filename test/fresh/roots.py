@@ -175,7 +175,10 @@ class Machine:
 
         :returns: its status
         """
-        mounts = ('mount --rbind /dev "$0/dev"; mount --rbind /sys "$0/sys"; '
+        # Its root is a mount of its own, as that of any machine is: who has
+        # mounts of his own says first whether they go further.
+        mounts = ('mount --bind "$0" "$0"; cd "$0"; '
+                  'mount --rbind /dev "$0/dev"; mount --rbind /sys "$0/sys"; '
                   'mount -t proc proc "$0/proc"; '
                   'mount -t tmpfs run "$0/run"; mount -t tmpfs tmp "$0/tmp"; '
                   'exec chroot "$0" "$@"')
