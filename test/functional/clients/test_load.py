@@ -178,7 +178,7 @@ def test_a_machine_that_is_lost_leaves_the_figures_of_the_others(
     ('0*popen', "'0' is not in 1 to 512"), ('x*popen', "'x' is not in 1"),
     ('socket=127.0.0.1:9', 'neither ssh=HOST nor popen'),
     ('popen//popen', 'duplicate'), ('7*popen', '7 processes for 6 users'),
-    ('popen//python=/nowhere/python', 'no swift-dss there')])
+    ('popen//python=/nowhere/python', 'Python does not start')])
 def test_a_machine_that_cannot_be_had_is_named(
         cluster, tmp_path, capsys, spec, words):
     pytest.importorskip('execnet')
