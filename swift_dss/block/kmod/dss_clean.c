@@ -7,9 +7,6 @@
  */
 #include "dss_copy.h"
 
-#define DSS_CLEAN_TRIES	10	/* that find nothing to clean */
-#define DSS_CLEAN_SOON	max(1, HZ / 100)
-
 /* Those that wait may wait for the HDD. */
 static enum dss_clean dss_clean_beside(const struct dss *d)
 {
@@ -70,40 +67,23 @@ static void dss_let_staged_go(struct dss *d, bool stuck)
 	spin_unlock_irq(&d->lock);
 }
 
-/*
- * Whether the cleaner does not get on. To find nothing is another thing: the
- * dirty chunks are those whose bytes are on their way to the SSD, as when many
- * writes were just let go. But their ends may wait for those that wait here, so
- * this has an end, too.
- */
-static bool dss_clean_is_stuck(struct dss_batch *batch, bool done)
-{
-	if (done || batch->nr_moves) {
-		batch->empty = 0;
-		return !done;
-	}
-	return ++batch->empty > DSS_CLEAN_TRIES;
-}
-
 void dss_clean_work(struct work_struct *work)
 {
 	struct dss *d = container_of(to_delayed_work(work), struct dss,
 				     clean_work);
 	struct dss_batch *batch = d->batch;
-	bool sweep, done, stuck;
+	bool sweep, stuck;
 	enum dss_clean how;
 	u32 goal;
 
 	dss_batch_begin(batch);
 	while ((goal = dss_clean_goal(d, &how, &sweep))) {
-		done = dss_clean_batch(batch, goal, how, sweep);
-		stuck = dss_clean_is_stuck(batch, done);
-		if (done || stuck)
-			dss_let_staged_go(d, stuck);
-		if (done)
+		stuck = !dss_clean_batch(batch, goal, how, sweep);
+		dss_let_staged_go(d, stuck);
+		if (!stuck)
 			continue;
 		/* In use, or failing: not at once again. */
-		dss_kick_cleaner(d, stuck ? HZ / 10 : DSS_CLEAN_SOON);
+		dss_kick_cleaner(d, HZ / 10);
 		return;
 	}
 	dss_let_staged_go(d, READ_ONCE(d->health) != DSS_OK);

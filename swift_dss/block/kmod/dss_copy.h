@@ -59,7 +59,6 @@ struct dss_batch {
 	atomic_t pending;
 	struct completion done;
 	u32 failed_flushes;	/* before it was written */
-	u32 empty;		/* tries in a row that found nothing */
 	bool failed;
 };
 
