@@ -7,7 +7,6 @@ import json
 import math
 
 import pytest
-from support.edges.small_swift import SmallSwift
 
 from swift_dss.bench.load import report
 from swift_dss.bench.load.objects import Objects
@@ -240,13 +239,6 @@ def test_errors_in_a_workload_of_cosbench(before, after, field, line, reason):
 def test_what_is_no_scenario_is_refused(text):
     with pytest.raises(BadScenario):
         parse(text, 'x')
-
-
-@pytest.fixture
-def server():
-    made = SmallSwift()
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize('name, text, operations', [

@@ -11,20 +11,12 @@ import signal
 import threading
 
 import pytest
-from support.edges.small_swift import SmallSwift
 
 from swift_dss.cli import main
 
 pytest.importorskip('hdrh')
 
 CONTAINERS = 3
-
-
-@pytest.fixture
-def server():
-    made = SmallSwift()
-    yield made
-    made.close()
 
 
 @pytest.fixture
