@@ -41,7 +41,5 @@ if _in_git():
     openstackdocs_auto_name = False
     openstackdocs_auto_version = False
 else:
-    exclude_patterns.append('reference/releasenotes.rst')
-    # The contents name it all the same.
-    suppress_warnings = ['toc.excluded']
+    extensions.append('no_history')
 version = release = ''
