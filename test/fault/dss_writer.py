@@ -1,9 +1,10 @@
 """One writer of a checkpoint, by ``dss://``, in a process of its own.
 
-    python test/fault/dss_writer.py URL HEAD FILE LENGTH
+    python test/fault/dss_writer.py URL HEAD FILE LENGTH SEGMENT
 
 FILE has the checkpoint's bytes in memory, but for the first ones, which HEAD
-has. The account is that of the environment. Logs in, prints ``ready``, waits
+has; it is sent in segments of SEGMENT bytes. The account is that of the
+environment. Logs in, prints ``ready``, waits
 for a line, writes, and prints the processor time that it took.
 """
 
@@ -21,10 +22,11 @@ _BLOCK = 64 << 20
 
 def main() -> None:
     """The command."""
-    url, head_path, path, length = sys.argv[1:4] + [int(sys.argv[4])]
+    url, head_path, path = sys.argv[1:4]
+    length, segment = map(int, sys.argv[4:])
     with open(head_path, 'rb') as source:
         head = source.read()
-    system, name = fsspec.core.url_to_fs(url)
+    system, name = fsspec.core.url_to_fs(url, segment_bytes=segment)
     system.info(name.split('/')[0])
     with open(path, 'rb') as source, mmap.mmap(
             source.fileno(), length, prot=mmap.PROT_READ) as rest:

@@ -6,6 +6,7 @@
     python test/fault/edge_writes.py checkpoint [--writers 8]
         [--object 512m] [--rate 12500000] [--replicas 1] [--chunk-kib 1024]
         [--vanilla] [--no-sync] [--client dss]
+        [--segment 16m]
 
 ``table-iv``: a data set is written with the ``swift`` command line client
 (or rclone), as it is, into data caches of shares of its size, over a link
@@ -258,7 +259,7 @@ class Checkpoint:
         return _Source(self._heads[number], self._file_fd, self.length)
 
     @contextlib.contextmanager
-    def dss_writers(self, edge: Edge, container: str
+    def dss_writers(self, edge: Edge, container: str, segment: int
                     ) -> Iterator[Callable[[int], float]]:
         """Programs that are ready to write by ``dss://``, one of a number.
 
@@ -275,7 +276,7 @@ class Checkpoint:
                     [sys.executable, _DSS_WRITER,
                      'dss://%s/checkpoint-%d' % (container, number), path,
                      '/proc/%d/fd/%d' % (os.getpid(), self._file_fd),
-                     str(self.length)], stdin=subprocess.PIPE,
+                     str(self.length), str(segment)], stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE, text=True, env=dict(
                         os.environ, ST_AUTH=edge.conf.auth_url,
                         ST_USER='test:tester', ST_KEY='testing'))))
@@ -381,10 +382,13 @@ def busy_seconds() -> float:
 
 @contextlib.contextmanager
 def writers_of(edge: Edge, data: Checkpoint, container: str,
-               client: str) -> Iterator[Callable[[int], float]]:
-    """What has one of them write; they are ready."""
-    if client == 'dss':
-        with data.dss_writers(edge, container) as write:
+               segment: int) -> Iterator[Callable[[int], float]]:
+    """What has one of them write; they are ready.
+
+    :param segment: bytes; 0: not by ``dss://``
+    """
+    if segment:
+        with data.dss_writers(edge, container, segment) as write:
             yield write
         return
     target = bench_client.authenticate(
@@ -394,10 +398,10 @@ def writers_of(edge: Edge, data: Checkpoint, container: str,
 
 
 def written_back(edge: Edge, data: Checkpoint, container: str,
-                 client: str = 'http') -> Dict[str, Any]:
+                 segment: int = 0) -> Dict[str, Any]:
     """A checkpoint into the cluster, and what it took of processors."""
     pids = processes.find(edge.conf.root)
-    with writers_of(edge, data, container, client) as write:
+    with writers_of(edge, data, container, segment) as write:
         before, all_before = cpu.by_name(pids), busy_seconds()
         seconds, clients = stall(write, data.writers)
     everything = busy_seconds() - all_before
@@ -468,8 +472,8 @@ def run_checkpoint(args: argparse.Namespace) -> None:
             for number in range(args.writers):
                 swift.delete_object('vanilla', 'checkpoint-%d' % number)
         swift.close()
-        report['written_back'] = written_back(edge, data, BUCKET,
-                                              args.client)
+        report['written_back'] = written_back(
+            edge, data, BUCKET, args.segment if args.client == 'dss' else 0)
         read_again(edge, data)
         if args.sync:
             wait_until(edge.empty, 3600, 'all of it is in S3')
@@ -507,6 +511,8 @@ def main(argv: Optional[List[str]] = None) -> int:
                         help='leave out what goes straight to S3')
     writes.add_argument('--client', choices=('http', 'dss'), default='http',
                         help='what writes into the edge (http)')
+    writes.add_argument('--segment', type=size, default=16 * MIB,
+                        help='of dss://: bytes of a segment (16m)')
     writes.set_defaults(run=run_checkpoint)
     for verb in (rows, writes):
         verb.add_argument('--rate', type=float, default=12.5e6)
