@@ -130,9 +130,15 @@ class Hatch:
                 self._reply(self._ended.get(request))
                 continue
             wanted = Wanted(*request)
+            # Whoever had this number before has ended, and it may end at once.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             pid = os.fork()
-            if not pid:
+            if pid:
+                self._ended.pop(pid, None)
+            else:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            if not pid:
                 self._asked.close()
                 return wanted
             self._reply(pid)

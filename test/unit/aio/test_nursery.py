@@ -13,6 +13,7 @@ from swift_dss.aio import processes
 from swift_dss.aio.bed import clock
 
 _NAME = 'account-server'
+_LAST_PID = '/proc/sys/kernel/ns_last_pid'
 _CONF = """\
 [DEFAULT]
 bind_ip = 127.0.0.1
@@ -88,6 +89,32 @@ def test_who_fails_says_so_by_its_status_and_its_log(
                   ['-m', 'swift_dss.aio.run', root, 'no-server', 'conf'])
     assert child.wait(30) == 1
     assert "KeyError: 'no-server'" in _log(root)
+
+
+@pytest.mark.skipif(not os.access(_LAST_PID, os.W_OK),
+                    reason='needs root, and a kernel that can restore')
+def test_a_number_that_another_had_says_nothing_of_its_end(
+        spawn: Any, root: str) -> None:
+    """Numbers of processes come again; a long run has all of them."""
+    words = ['-m', 'swift_dss.aio.run', _NAME]
+    log = os.path.join(root, 'log')
+    first = spawn(root, _NAME, log, words)
+    assert first.wait(60) > 0
+    _files(root)
+    words = ['-m', 'swift_dss.aio.run', root, _NAME,
+             os.path.join(root, 'account.conf')]
+    for _ in range(100):
+        # Another process of the machine may be faster.
+        with open(_LAST_PID, 'w') as out:
+            out.write(str(first.pid - 1))
+        second = spawn(root, _NAME, log, words)
+        if second.pid == first.pid:
+            break
+        second.kill()
+    assert second.pid == first.pid
+    assert second.poll() is None
+    second.terminate()
+    assert second.wait(60) is not None
 
 
 def test_other_programs_paths_and_variables_are_no_forks(
