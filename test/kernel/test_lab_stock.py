@@ -21,10 +21,10 @@ def _can_emulate() -> None:
                     % ' '.join(packages))
 
 
-def _need(kernel: str) -> None:
+def _prepared(kernel: str) -> stock.Stock:
     """Each Debian has kernels of its own; all that we test on have 6.12."""
     try:
-        stock.prepare(kernel, print)
+        return stock.prepare(kernel, print)
     except BadConfig as err:
         if kernel == '6.12':
             raise
@@ -33,8 +33,7 @@ def _need(kernel: str) -> None:
 
 @pytest.mark.parametrize('kernel', stock.KERNELS)
 def test_modules_build_without_a_warning(kernel):
-    _need(kernel)
-    made = stock.prepare(kernel, print)
+    made = _prepared(kernel)
     assert made.release.startswith(kernel + '.')
     for name, _folder in build.MODULES:
         told = subprocess.run(
@@ -48,7 +47,7 @@ def test_modules_build_without_a_warning(kernel):
     name if name == '6.12' else pytest.param(name, marks=pytest.mark.slow)
     for name in stock.KERNELS])
 def test_modules_build_load_and_work(kernel):
-    _need(kernel)
+    _prepared(kernel)
     text = stock.run(kernel, 1200.0, print, print)
     assert 'stock-lab: %s.' % kernel in text
     for name, _folder in build.MODULES:

@@ -133,12 +133,10 @@ class Hatch:
             # Whoever had this number before has ended, and it may end at once.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             pid = os.fork()
-            if pid:
-                self._ended.pop(pid, None)
-            else:
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._ended.pop(pid, None)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             if not pid:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 self._asked.close()
                 return wanted
             self._reply(pid)

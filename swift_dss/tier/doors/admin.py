@@ -256,11 +256,11 @@ class AdminServer(AdminDoor):
     def _planned(self, request: Dict[str, Any], progress: Progress) -> Any:
         """What a relocation would do."""
         planned = Planned()
+        class_ids = _class_ids(request, self._node.in_force.table)
         total, pages = self._wanted(request, _RELOCATED_AT_ONCE)
         for page in pages:
             planned.versions += len(page)
-            self._node.relocator.plan(page, planned, _class_ids(
-                request, self._node.in_force.table))
+            self._node.relocator.plan(page, planned, class_ids)
             progress({'done': planned.versions, 'of': total})
         return dict(planned.plain(), failed=[], failures=0)
 
