@@ -1,6 +1,8 @@
 """A link lets bytes pass at its rate, each way and each device alone."""
 
 import io
+import subprocess
+import sys
 
 from swift_dss.bench.lab import cacs_link
 from swift_dss.bench.lab.cacs_link import Link
@@ -96,3 +98,36 @@ def test_both_ways_are_apart(monkeypatch):
 def test_a_device_has_links_of_its_own(monkeypatch):
     assert requested(monkeypatch, ['/d1/0/a', '/d2/0/a', '/d1/1/b']) == [
         [3, 3, 3, 3], [2, 3, 2, 3], [3, 3], [2, 3]]
+
+
+#: Twenty waits beside a socket that is silent; how often the hub looked.
+_WAITS = """
+import eventlet
+from eventlet import hubs
+hubs.use_hub('poll')
+from swift_dss.bench.lab import cacs_link
+if 'linked' in sys.argv:
+    cacs_link.filter_factory({}, bytes_per_second='1')
+looks = []
+hub = hubs.get_hub()
+look = type(hub).do_poll
+type(hub).do_poll = lambda self, seconds: (
+    looks.append(seconds) or look(self, seconds))
+silent = eventlet.listen(('127.0.0.1', 0))
+eventlet.spawn(silent.accept)
+for _ in range(20):
+    eventlet.sleep(0.0015)
+print(len(looks))
+"""
+
+
+def looks(*words):
+    return int(subprocess.run(
+        [sys.executable, '-c', 'import sys' + _WAITS, *words], check=True,
+        stdout=subprocess.PIPE, timeout=60).stdout)
+
+
+def test_a_server_behind_a_link_does_not_spin_for_parts_of_a_millisecond():
+    """In a guest in virtual time a spin is nearly all that a run costs."""
+    assert looks('linked') <= 80
+    assert looks() > 200
