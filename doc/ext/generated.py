@@ -14,9 +14,9 @@ Four directives for ``doc/source``:
 ``.. alerts:: etc/prometheus-rules.yml``
     Each alert with its condition, and what the rule says of it.
 
-``.. results:: FILE.json``
-    The commands and the table that a bench or a test has written, from a file
-    beside the page: ``commands``, ``head`` and ``rows``.
+``.. results:: NAME``
+    The commands of a table of evidence, the table made of what they wrote, and
+    when and on what machine that was (:mod:`evidence`).
 
 None can differ from the program, as none is written by hand.
 """
@@ -24,12 +24,12 @@ None can differ from the program, as none is written by hand.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import re
 import textwrap
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Tuple
 
+import evidence
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -246,29 +246,37 @@ class Alerts(_Generated):
 
 
 class Results(_Generated):
-    """``.. results:: FILE.json``"""
+    """``.. results:: NAME``"""
 
     required_arguments = 1
 
     def run(self) -> List[nodes.Node]:
-        relative, path = self.env.relfn2path(self.arguments[0])
-        self.env.note_dependency(relative)
-        with open(path, encoding='utf-8') as source:
-            told = json.load(source)
+        name = self.arguments[0]
+        for path in ('source/evidence/%s.json' % name, 'ext/tables.py'):
+            self.env.note_dependency(str(_ROOT / 'doc' / path))
+        told = evidence.kept(name)
         typed = '\n'.join(' \\\n'.join(textwrap.wrap(
-            command, 84, subsequent_indent='    ', break_on_hyphens=False,
-            break_long_words=False)) for command in told['commands'])
+            run['command'], 84, subsequent_indent='    ',
+            break_on_hyphens=False, break_long_words=False))
+            for run in told['runs'])
+        head, *rows = evidence.rows(name, told)
         table = nodes.tgroup(
-            '', *(nodes.colspec(colwidth=1) for _ in told['head']),
-            nodes.thead('', self._row(told['head'])),
-            nodes.tbody('', *map(self._row, told['rows'])),
-            cols=len(told['head']))
+            '', *(nodes.colspec(colwidth=1) for _ in head),
+            nodes.thead('', self._row(head)),
+            nodes.tbody('', *map(self._row, rows)), cols=len(head))
+        said = evidence.conditions(name, told)
         return [nodes.literal_block(typed, typed, language='none'),
-                nodes.table('', table)]
+                nodes.table('', table), nodes.paragraph(
+                    '', '', nodes.emphasis(said, said))]
 
     def _row(self, cells: List[str]) -> nodes.row:
-        return nodes.row('', *(nodes.entry('', nodes.paragraph(cell, cell))
-                               for cell in cells))
+        return nodes.row('', *(nodes.entry('', nodes.paragraph(
+            cell, '', self._text(cell))) for cell in cells))
+
+    def _text(self, cell: str) -> nodes.Node:
+        literal = re.match('``(.+)``$', cell)
+        return nodes.literal(cell, literal.group(1)) if literal else \
+            nodes.Text(cell)
 
 
 def setup(app: Any) -> Dict[str, Any]:

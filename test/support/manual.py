@@ -36,9 +36,18 @@ class Command(NamedTuple):
 def generated() -> Any:
     """The extension that makes pages of parsers and samples."""
     pytest.importorskip('sphinx')
+    return _extension('generated')
+
+
+def evidence() -> Any:
+    """What makes tables of the figures that benches wrote."""
+    return _extension('evidence')
+
+
+def _extension(name: str) -> Any:
     sys.path.insert(0, str(ROOT / 'doc' / 'ext'))
     try:
-        return importlib.import_module('generated')
+        return importlib.import_module(name)
     finally:
         sys.path.pop(0)
 

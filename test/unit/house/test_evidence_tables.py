@@ -1,0 +1,182 @@
+"""Tables of figures in the evidence are made of JSON that benches wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+
+import pytest
+from support import manual
+
+from swift_dss.cli import main
+
+EVIDENCE = manual.evidence()
+TABLES = EVIDENCE.tables.TABLES
+PAGES = sorted(EVIDENCE.FOLDER.glob('*.rst'))
+#: Tables that are still typed, by the words of their head. This list only
+#: gets shorter: whoever makes one of JSON takes it out here.
+BY_HAND = {
+    'benchmarks-block': [
+        'set-up, KiB, mode 1st run of max',
+        'set-up hit % MB/s mean ms p50 ms',
+        '``dm-dss``, MB/s no stage stage',
+        'device passed not run failed cut',
+    ],
+    'benchmarks-cacs': [
+        'MB/s ``scattered`` ``hdd`` times',
+        'times ``hdd`` Files Pictures Mus',
+        'upload classes ``ssd`` bound',
+        'download classes ``ssd`` bound',
+        '\\ real sizes, stage 15 row B \\ c',
+        '\\ upload download \\ MB/s mean ms',
+    ],
+    'benchmarks': [
+        'request clients noise unclassifi',
+        'request stock without checksums',
+        'figure ``lru`` ``classes``',
+        'figure three warm one warm',
+        'side p99 idle flooded ratio',
+    ],
+    'bundling': [
+        'upload objects fresh, backlog, o',
+        'run backlog, % of the link fresh',
+    ],
+    'campaigns': [
+        'id what fired lost twin s',
+        'command printed',
+    ],
+    'edge-writes': [
+        'cache client cache, bytes most o',
+        'eight writers of into the edge s',
+        'process 512 MiB, this 512 MiB, S',
+        'chunk object server proxy',
+        'figure swift-dss rclone s3fs',
+    ],
+    'outages': [
+        'S3 is rate held ratio first refu',
+    ],
+    'prefetching': [
+        'Reads Prefetch p50, ms p90, ms p',
+        'Prefetch Said, MiB Resident, MiB',
+    ],
+    'shared-link': [
+        '``python test/fault/wan_flood.py',
+    ],
+}
+#: Tables of what a publication says, or an option means.
+NOT_MEASURED = {'figure published', 'published Files Pictures Music V',
+                'row what it is'}
+#: A line of the borders of a simple table.
+BORDER = re.compile(r'=+(?: +=+)+$')
+LIST_TABLE = re.compile(r'^\.\. list-table::.*\n((?:   .*\n|\n)+)', re.M)
+#: A cell that is a figure, perhaps with a unit or a range.
+FIGURE = re.compile(r'[-~<]?\**\d[\d.,]*(?![\w-])(?! of )')
+RESULTS = re.compile(r'^\.\. results:: (\S+)$', re.M)
+
+
+def simple_tables(text):
+    """(head, body lines) of each simple table; it ends at a blank line."""
+    for block in re.split(r'\n\s*\n', text):
+        lines = block.split('\n')
+        borders = [at for at, line in enumerate(lines) if BORDER.match(line)]
+        if len(borders) > 1:
+            yield (' '.join(' '.join(
+                lines[borders[0] + 1:borders[1]]).split()),
+                lines[borders[-2] + 1:borders[-1]])
+
+
+def name_of(head):
+    """The first words of a table's head, without inner borders."""
+    return re.sub(r' -{3,}', '', head)[:32].strip()
+
+
+def typed(text):
+    """The heads of tables with figures in a page."""
+    for head, body in simple_tables(text):
+        cells = [cell for line in body
+                 for cell in re.split(r' {2,}', line.strip())[1:]]
+        if any(FIGURE.match(cell) for cell in cells):
+            yield name_of(head)
+    for block in LIST_TABLE.findall(text + '\n'):
+        rows = [re.findall(r'(?:\* |  )- ?(.*)', row)
+                for row in block.split('   * -')]
+        cells = [cell for row in rows[1:] for cell in row]
+        if any(FIGURE.match(cell) for cell in cells):
+            yield name_of(' '.join(rows[1]))
+
+
+def test_no_table_of_figures_is_typed():
+    found = {}
+    for page in PAGES:
+        heads = [head for head in typed(page.read_text())
+                 if head not in NOT_MEASURED]
+        # The list of mutants is made by its own script.
+        if heads and page.stem != 'mutants':
+            found[page.stem] = heads
+    assert found == BY_HAND
+    print('figure: %d tables of evidence made of JSON, %d typed' % (
+        len(TABLES), sum(map(len, BY_HAND.values()))))
+
+
+def test_a_typed_table_is_seen():
+    table = '\n===  =====\na    MB/s\n===  =====\nx    %s\n===  =====\n'
+    assert list(typed('Text\n' + table % '17.5' + table % 'y')) == ['a MB/s']
+    assert list(typed('.. list-table::\n\n   * - a\n     - b\n'
+                      '   * - x\n     - 12 lost\n'))
+
+
+def test_each_file_of_figures_is_one_table_of_one_page():
+    shown = [name for page in PAGES
+             for name in RESULTS.findall(page.read_text())]
+    files = [path.stem for path in EVIDENCE.FOLDER.glob('*.json')]
+    assert sorted(shown) == sorted(TABLES)
+    assert sorted(files) == sorted(TABLES)
+
+
+@pytest.mark.parametrize('name', TABLES)
+def test_a_file_of_figures_is_short_and_of_the_commands_of_today(name):
+    told, table = EVIDENCE.kept(name), TABLES[name]
+    assert [run['command'] for run in told['runs']] == table.commands
+    for run in told['runs']:
+        assert EVIDENCE.trimmed(run['printed'], table.kept) == run['printed']
+    text = (EVIDENCE.FOLDER / (name + '.json')).read_text()
+    assert len(text) < 16384
+    assert not re.search(r'"[^"]*/(?:work|home|root|tmp|mnt)\b', text)
+    assert set(told['measured']) == {'date', 'commit', 'machine', 'beside'}
+    head, *rows = EVIDENCE.rows(name, told)
+    assert rows and {len(row) for row in rows} == {len(head)}
+
+
+@pytest.mark.parametrize('name', TABLES)
+def test_the_programs_take_the_commands_of_a_table(name):
+    parser = main.whole_parser()
+    for command in TABLES[name].commands:
+        words = shlex.split(command)
+        if words[0] == 'swift-dss':
+            with contextlib.redirect_stderr(io.StringIO()):
+                parser.parse_args([*words[1:], '--json', 'out.json'])
+            continue
+        assert words[0] == 'python'
+        script = (manual.ROOT / words[1]).read_text()
+        for word in words[2:]:
+            if word.startswith('--'):
+                assert "'%s'" % word in script, (command, word)
+
+
+def test_a_report_is_cut_to_what_its_table_shows():
+    report = {'runs': [{'a': 1, 'b': 2, 'more': {'x': {'a': 3, 'c': 4}}}],
+              'raw': [1, 2, 3], 'whole': {'d': 5}}
+    assert EVIDENCE.trimmed(report, {
+        'runs': {'a': '', 'more': {'*': 'a'}}, 'whole': ''}) == {
+            'runs': [{'a': 1, 'more': {'x': {'a': 3}}}], 'whole': {'d': 5}}
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_cells_that_repeat_those_above_are_left_out():
+    assert EVIDENCE.tables.grouped([
+        ['a', 'x', '1'], ['a', 'x', '2'], ['a', 'y', '1'], ['b', 'y', '1'],
+    ], 2) == [['a', 'x', '1'], ['', '', '2'], ['', 'y', '1'],
+              ['b', 'y', '1']]
