@@ -4,9 +4,10 @@
  *
  * Each step of MD5 waits for the one before it, so one stream leaves most of
  * a processor idle, and a core does no more of one than some 500 MB/s. Here
- * up to LANES streams share the vector registers, one a lane, each stream with
- * its own state, data and length; md5_steps.h has the steps. The result is the
- * MD5 of each stream, bit for bit.
+ * streams take turns in the plain registers, or up to LANES of them share the
+ * vector registers, one a lane, each stream with its own state, data and
+ * length; md5_steps.h has the steps. The result is the MD5 of each stream, bit
+ * for bit.
  *
  * The caller's lock (the GIL) is let go while blocks are hashed. A Digest
  * belongs to one thread at a time; a second one is refused.
@@ -76,15 +77,52 @@ static void move_on(struct run *run, const uint8_t *from, size_t blocks)
 	run->digest->length += bytes;
 }
 
+/* As many blocks of each stream, a few streams at a time. */
+static void hash_few(struct run *const *in, const uint8_t *const *from,
+		     size_t used, size_t blocks)
+{
+	size_t at, i;
+
+	for (at = 0; at < used; at += FEW) {
+		size_t count = used - at < FEW ? used - at : FEW;
+		uint32_t *state[FEW];
+
+		for (i = 0; i < count; i++)
+			state[i] = in[at + i]->digest->state;
+		compress_few(state, from + at, blocks, count);
+	}
+}
+
+/* As many blocks of each stream, all of them in vectors. */
+static void hash_many(struct run *const *in, const uint8_t **from,
+		      size_t used, size_t blocks)
+{
+	size_t vectors = (used + WIDTH - 1) / WIDTH, i, j;
+	lanes state[VECTORS][4];
+
+	for (i = 0; i < vectors * WIDTH; i++) {
+		/* A lane without a stream hashes another lane's bytes. */
+		size_t lane = i < used ? i : 0;
+
+		from[i] = from[lane];
+		for (j = 0; j < 4; j++)
+			state[i / WIDTH][j][i % WIDTH] =
+				in[lane]->digest->state[j];
+	}
+	kernel_here->compress(state, from, blocks, vectors);
+	for (i = 0; i < used; i++)
+		for (j = 0; j < 4; j++)
+			in[i]->digest->state[j] =
+				state[i / WIDTH][j][i % WIDTH];
+}
+
 /* Hash all runs to their ends; no Python in here. */
 static void hash_runs(struct run *runs, size_t count)
 {
 	for (;;) {
-		/* A lane without a stream hashes another lane's bytes. */
 		const uint8_t *from[LANES];
 		struct run *in[LANES];
-		lanes state[4];
-		size_t used = 0, blocks = 0, i, j;
+		size_t used = 0, blocks = 0, i;
 
 		for (i = 0; i < count; i++) {
 			size_t found = 0;
@@ -99,27 +137,12 @@ static void hash_runs(struct run *runs, size_t count)
 		}
 		if (!used)
 			return;
-		if (used < kernel_here->least) {
-			for (i = 0; i < used; i++) {
-				compress_one(in[i]->digest->state, from[i],
-					     blocks);
-				move_on(in[i], from[i], blocks);
-			}
-			continue;
-		}
-		for (i = 0; i < LANES; i++) {
-			size_t lane = i < used ? i : 0;
-
-			from[i] = from[lane];
-			for (j = 0; j < 4; j++)
-				state[j][i] = in[lane]->digest->state[j];
-		}
-		kernel_here->compress(state, from, blocks);
-		for (i = 0; i < used; i++) {
-			for (j = 0; j < 4; j++)
-				in[i]->digest->state[j] = state[j][i];
+		if (used <= FEW || !kernel_here->compress)
+			hash_few(in, from, used, blocks);
+		else
+			hash_many(in, from, used, blocks);
+		for (i = 0; i < used; i++)
 			move_on(in[i], from[i], blocks);
-		}
 	}
 }
 
@@ -168,7 +191,7 @@ static PyObject *digest_hexdigest(PyObject *object, PyObject *unused)
 	tail[kept] = 0x80;
 	memcpy(tail + blocks * BLOCK - 8, &bits, 8);
 	memcpy(state, self->state, sizeof(state));
-	compress_one(state, tail, blocks);
+	few(&(uint32_t *){ state }, &(const uint8_t *){ tail }, blocks, 1);
 	memcpy(sum, state, sizeof(sum));
 	for (i = 0; i < 16; i++) {
 		text[2 * i] = digits[sum[i] >> 4];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps of MD5 over whole blocks: of one stream in plain registers, of up
- * to LANES streams in vector registers, RFC 1321 step for step. Only
+ * The steps of MD5 over whole blocks, RFC 1321 step for step: of up to FEW
+ * streams in plain registers, of up to LANES streams in vector registers. Only
  * md5_lanes.c includes it.
  */
 #ifndef DSS_MD5_STEPS_H
@@ -15,11 +15,16 @@
 #error "lanes are loaded as little endian; hashlib does it elsewhere"
 #endif
 
-#define LANES 8
+/* Streams of one vector, and vectors that take turns. */
+#define WIDTH 8
+#define VECTORS 2
+#define LANES (VECTORS * WIDTH)
+/* Streams that take turns in plain registers; more would not fit there. */
+#define FEW 3
 #define BLOCK 64
 
-typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
-typedef uint32_t loose __attribute__((vector_size(4 * LANES), aligned(1),
+typedef uint32_t lanes __attribute__((vector_size(4 * WIDTH)));
+typedef uint32_t loose __attribute__((vector_size(4 * WIDTH), aligned(1),
 				      may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -40,26 +45,26 @@ typedef uint32_t loose __attribute__((vector_size(4 * LANES), aligned(1),
 /* Half a block of each stream -> eight words, each of all streams. */
 INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
 {
-	lanes row[LANES], two[LANES], four[LANES];
+	lanes row[WIDTH], two[WIDTH], four[WIDTH];
 	int i;
 
 #pragma GCC unroll 8
-	for (i = 0; i < LANES; i++)
+	for (i = 0; i < WIDTH; i++)
 		row[i] = *(const loose *)(from[i] + at);
 #pragma GCC unroll 8
-	for (i = 0; i < LANES; i += 2) {
+	for (i = 0; i < WIDTH; i += 2) {
 		two[i] = LOW(row[i], row[i + 1]);
 		two[i + 1] = HIGH(row[i], row[i + 1]);
 	}
 #pragma GCC unroll 8
-	for (i = 0; i < LANES; i += 4) {
+	for (i = 0; i < WIDTH; i += 4) {
 		four[i] = LOW2(two[i], two[i + 2]);
 		four[i + 1] = HIGH2(two[i], two[i + 2]);
 		four[i + 2] = LOW2(two[i + 1], two[i + 3]);
 		four[i + 3] = HIGH2(two[i + 1], two[i + 3]);
 	}
 #pragma GCC unroll 8
-	for (i = 0; i < LANES / 2; i++) {
+	for (i = 0; i < WIDTH / 2; i++) {
 		word[i] = FRONT(four[i], four[i + 4]);
 		word[i + 4] = BACK(four[i], four[i + 4]);
 	}
@@ -73,10 +78,17 @@ INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
 #define G1(b, c, d) (((c) & ~(d)) + ((b) & (d)))
 #define I(b, c, d) ((c) ^ ((b) | ~(d)))
 
+/*
+ * A step of each of `count` streams, or vectors of them. Each waits for the
+ * step before of its own stream; the others fill the time.
+ */
 #define STEP(f, a, b, c, d, k, s, t) do { \
-	a += word[k] + (t); \
-	a += f(b, c, d); \
-	a = ((a << (s)) | (a >> (32 - (s)))) + (b); \
+	_Pragma("GCC unroll 3") \
+	for (n = 0; n < count; n++) { \
+		a[n] += word[n][k] + (t); \
+		a[n] += f(b[n], c[n], d[n]); \
+		a[n] = ((a[n] << (s)) | (a[n] >> (32 - (s)))) + b[n]; \
+	} \
 } while (0)
 
 #define FOUR(f, k0, k1, k2, k3, s0, s1, s2, s3, t0, t1, t2, t3) do { \
@@ -122,74 +134,116 @@ INLINE void turn(const uint8_t *const *from, size_t at, lanes *word)
 	     0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391); \
 } while (0)
 
-/* One stream alone: faster in plain registers than in a lane. */
-static void compress_one(uint32_t *state, const uint8_t *from, size_t blocks)
+/* `count` is a constant, or nothing would stay in registers. */
+INLINE void few(uint32_t *const *state, const uint8_t *const *from,
+		size_t blocks, size_t count)
 {
-	for (; blocks; blocks--, from += BLOCK) {
-		uint32_t a = state[0], b = state[1], c = state[2];
-		uint32_t d = state[3], word[16];
-
-		memcpy(word, from, BLOCK);
-		STEPS(F1, G1, H, I);
-		state[0] += a;
-		state[1] += b;
-		state[2] += c;
-		state[3] += d;
-	}
-}
-
-INLINE void compress(lanes *state, const uint8_t **from, size_t blocks)
-{
-	size_t at;
+	size_t at, n;
 
 	for (at = 0; at < blocks * BLOCK; at += BLOCK) {
-		lanes a = state[0], b = state[1], c = state[2], d = state[3];
-		lanes word[16];
+		uint32_t a[FEW], b[FEW], c[FEW], d[FEW], word[FEW][16];
 
-		turn(from, at, word);
-		turn(from, at + BLOCK / 2, word + 8);
-		STEPS(F, G, H, I);
-		state[0] += a;
-		state[1] += b;
-		state[2] += c;
-		state[3] += d;
+#pragma GCC unroll 3
+		for (n = 0; n < count; n++) {
+			a[n] = state[n][0];
+			b[n] = state[n][1];
+			c[n] = state[n][2];
+			d[n] = state[n][3];
+			memcpy(word[n], from[n] + at, BLOCK);
+		}
+		STEPS(F1, G1, H, I);
+#pragma GCC unroll 3
+		for (n = 0; n < count; n++) {
+			state[n][0] += a[n];
+			state[n][1] += b[n];
+			state[n][2] += c[n];
+			state[n][3] += d[n];
+		}
 	}
 }
 
-typedef void compressor(lanes *state, const uint8_t **from, size_t blocks);
-
-static void compress_plain(lanes *state, const uint8_t **from, size_t blocks)
+/* Go on with up to FEW streams. */
+static void compress_few(uint32_t *const *state, const uint8_t *const *from,
+			 size_t blocks, size_t count)
 {
-	compress(state, from, blocks);
+	switch (count) {
+	case 1:
+		few(state, from, blocks, 1);
+		break;
+	case 2:
+		few(state, from, blocks, 2);
+		break;
+	default:
+		few(state, from, blocks, FEW);
+	}
 }
+
+INLINE void many(lanes (*state)[4], const uint8_t *const *from,
+		 size_t blocks, size_t count)
+{
+	size_t at, n;
+
+	for (at = 0; at < blocks * BLOCK; at += BLOCK) {
+		lanes a[VECTORS], b[VECTORS], c[VECTORS], d[VECTORS];
+		lanes word[VECTORS][16];
+
+#pragma GCC unroll 2
+		for (n = 0; n < count; n++) {
+			a[n] = state[n][0];
+			b[n] = state[n][1];
+			c[n] = state[n][2];
+			d[n] = state[n][3];
+			turn(from + n * WIDTH, at, word[n]);
+			turn(from + n * WIDTH, at + BLOCK / 2, word[n] + 8);
+		}
+		STEPS(F, G, H, I);
+#pragma GCC unroll 2
+		for (n = 0; n < count; n++) {
+			state[n][0] += a[n];
+			state[n][1] += b[n];
+			state[n][2] += c[n];
+			state[n][3] += d[n];
+		}
+	}
+}
+
+/* Go on with all lanes of one vector or of two. */
+typedef void compressor(lanes (*state)[4], const uint8_t *const *from,
+			size_t blocks, size_t vectors);
 
 #if defined(__x86_64__)
 __attribute__((target("avx2")))
-static void compress_avx2(lanes *state, const uint8_t **from, size_t blocks)
+static void compress_avx2(lanes (*state)[4], const uint8_t *const *from,
+			  size_t blocks, size_t vectors)
 {
-	compress(state, from, blocks);
+	if (vectors == 1)
+		many(state, from, blocks, 1);
+	else
+		many(state, from, blocks, VECTORS);
 }
 
 __attribute__((target("avx2,avx512f,avx512vl,prefer-vector-width=256")))
-static void compress_avx512(lanes *state, const uint8_t **from,
-			    size_t blocks)
+static void compress_avx512(lanes (*state)[4], const uint8_t *const *from,
+			    size_t blocks, size_t vectors)
 {
-	compress(state, from, blocks);
+	if (vectors == 1)
+		many(state, from, blocks, 1);
+	else
+		many(state, from, blocks, VECTORS);
 }
 #endif
 
 /* Fastest first; extensions that a processor lacks are skipped. */
 static const struct kernel {
 	const char *name;
+	/* NULL: a few at a time are faster than the vectors there are. */
 	compressor *compress;
-	/* Fewer streams are faster one after the other. */
-	size_t least;
 } kernels[] = {
 #if defined(__x86_64__)
-	{ "avx512vl", compress_avx512, 2 },
-	{ "avx2", compress_avx2, 3 },
+	{ "avx512vl", compress_avx512 },
+	{ "avx2", compress_avx2 },
 #endif
-	{ "plain", compress_plain, 4 },
+	{ "plain", NULL },
 };
 
 #define NR_KERNELS (sizeof(kernels) / sizeof(kernels[0]))
@@ -205,7 +259,7 @@ static int runs_here(const struct kernel *kernel)
 	if (kernel->compress == compress_avx2)
 		return __builtin_cpu_supports("avx2") != 0;
 #endif
-	return kernel->compress == compress_plain;
+	return !kernel->compress;
 }
 
 #endif

@@ -2,10 +2,10 @@
 
 A core does some 500 MB/s of MD5, as each of its steps waits for the one
 before; an ETag is one stream and cannot be cut. But uploads come side by
-side, and the registers of a vector unit take one stream a lane: eight
-streams take as long as one (``md5_lanes.c``). So windows of uploads wait here
-for a thread that hashes all waiting windows at once, while the event loop goes
-on receiving.
+side, and the registers of a vector unit take one stream a lane: sixteen
+streams take as long as eight, some three times as long as one
+(``md5_lanes.c``). So windows of uploads wait here for a thread that hashes all
+waiting windows at once, while the event loop goes on receiving.
 
 Without the compiled module, bytes are hashed where they arrive, as in Swift.
 """
@@ -61,8 +61,8 @@ class _Window:
 class Hasher:
     """One thread that hashes for all uploads of a process.
 
-    It begins when every upload has a window here, or eight have, or one
-    waits for its own: an empty lane costs as much as a full one.
+    It begins when every upload has a window here, or there is one for each
+    lane, or one waits for its own: an empty lane costs as much as a full one.
 
     :param told: of the pool, see :class:`Pool`
     """
