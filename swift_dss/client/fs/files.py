@@ -123,7 +123,8 @@ class DssFile(AbstractBufferedFile):  # type: ignore[misc]
         """
         writing = self._writer()
         try:
-            sync(self.fs.loop, writing.upload.finish, writing.cutter.last)
+            sync(self.fs.loop, writing.upload.finish,
+                 writing.cutter.take_last())
         except BaseException:
             sync(self.fs.loop, writing.upload.abort)
             raise
@@ -132,7 +133,9 @@ class DssFile(AbstractBufferedFile):  # type: ignore[misc]
     def discard(self) -> None:
         """Throw away what was written."""
         self.closed = True
-        sync(self.fs.loop, self._writer().upload.abort)
+        writing = self._writer()
+        writing.cutter.take_last()
+        sync(self.fs.loop, writing.upload.abort)
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is not None and self._writing is not None \
@@ -204,7 +207,8 @@ class AsyncDssFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
         if self._writing is None:
             return
         try:
-            await self._writing.upload.finish(self._writing.cutter.last)
+            await self._writing.upload.finish(
+                self._writing.cutter.take_last())
         except BaseException:
             await self._writing.upload.abort()
             raise
@@ -214,6 +218,7 @@ class AsyncDssFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
         """Throw away what was written."""
         self.closed = True
         if self._writing is not None:
+            self._writing.cutter.take_last()
             await self._writing.upload.abort()
 
     async def __aexit__(self, kind: Any, value: Any, trace: Any) -> None:

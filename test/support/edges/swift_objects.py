@@ -23,6 +23,8 @@ class Swift:
         self.objects = {}
         self.plan = {}
         self.seen = []
+        #: Part of the path of objects of which a byte changes on the way.
+        self.damaged = None
 
     async def info(self):
         return DSS
@@ -61,11 +63,16 @@ class Swift:
         if request.container not in self.containers:
             return 404, {}, b''
         body = b''.join(map(bytes, request.body))
+        if self.damaged and self.damaged in request.path:
+            body = body[:-1] + bytes([body[-1] ^ 1])
         headers = dict(request.headers)
+        etag = hashlib.md5(body).hexdigest()
+        if headers.get('ETag', etag) != etag:
+            return 422, {}, b''
         if request.query:
             headers['X-Static-Large-Object'] = 'True'
         self.objects[request.path] = headers, body
-        return 201, {'Etag': hashlib.md5(body).hexdigest()}, b''
+        return 201, {'Etag': etag}, b''
 
     def POST(self, request):
         headers, _ = self.objects[request.path]

@@ -2,67 +2,44 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import (
-    Any, Callable, Iterable, Iterator, List, Optional, Tuple)
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
+from swift_dss.client.fs.writing.bodies import Body
 from swift_dss.core.spans import Span
 
-#: Bytes of a piece of a segment. One buffer that grew to a segment's size
-#: would be copied on its way, and be there twice while it is.
-_PIECE_BYTES = 1 << 20
 
-
-class Segment:
+class Segment(Body):
     """Bytes that go up as one object.
 
     :param offset: of its first byte in what is written
+    :param before: the segment that comes before
     """
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, before: Optional[Segment] = None) -> None:
+        super().__init__(before)
         self.offset = offset
-        #: All but the last are full.
-        self.pieces: List[bytearray] = [bytearray()]
-        self._length = 0
         #: Sorted ranges of a class of their own, offsets from byte 0 of the
         #: segment; the bytes between have the object's class.
         self.ranges: List[Span] = []
-        self._digest = hashlib.md5()
-
-    def __len__(self) -> int:
-        return self._length
-
-    @property
-    def etag(self) -> str:
-        """MD5 of its bytes, in hexadecimal."""
-        return self._digest.hexdigest()
 
     def add(self, piece: memoryview, class_id: Optional[int]) -> None:
         """Append bytes of one class; None: of the object's class."""
         if class_id is not None and len(piece):
+            length = len(self)
             last = self.ranges[-1] if self.ranges else None
-            if last and last.end == self._length \
-                    and last.class_id == class_id:
+            if last and last.end == length and last.class_id == class_id:
                 self.ranges[-1] = Span(last.offset,
                                        last.length + len(piece), class_id)
             else:
-                self.ranges.append(Span(self._length, len(piece), class_id))
-        self._digest.update(piece)
-        self._length += len(piece)
-        while len(piece):
-            room = _PIECE_BYTES - len(self.pieces[-1])
-            if not room:
-                self.pieces.append(bytearray())
-                continue
-            self.pieces[-1] += piece[:room]
-            piece = piece[room:]
+                self.ranges.append(Span(length, len(piece), class_id))
+        self.append(piece)
 
     def takes(self, class_id: Optional[int], max_ranges: int) -> bool:
         """Will one more piece keep to the limit of ranges?"""
         if class_id is None or len(self.ranges) < max_ranges:
             return True
         last = self.ranges[-1]
-        return last.end == self._length and last.class_id == class_id
+        return last.end == len(self) and last.class_id == class_id
 
 
 class Cutter:
@@ -80,6 +57,12 @@ class Cutter:
         self._max_ranges = max_ranges
         self.last = Segment(0)
 
+    def take_last(self) -> Segment:
+        """The last segment. Nothing is added any more, and no memory kept.
+        """
+        last, self.last = self.last, Segment(0)
+        return last
+
     def add(self, data: memoryview,
             class_id: Optional[int]) -> Iterator[Segment]:
         """Take bytes of one class; the iterator must be run to its end.
@@ -91,7 +74,7 @@ class Cutter:
             room = self._segment_bytes - len(self.last)
             if not room or not self.last.takes(class_id, self._max_ranges):
                 full, self.last = self.last, Segment(
-                    self.last.offset + len(self.last))
+                    self.last.offset + len(self.last), self.last)
                 yield full
                 continue
             self.last.add(data[at:at + room], class_id)

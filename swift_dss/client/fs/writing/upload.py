@@ -19,7 +19,7 @@ from swift_dss.client.fs.large import Large, segments_container
 from swift_dss.client.fs.manifest import (
     MAX_HEADER_BYTES, Row, folded, post_ranges, post_section, put_classed,
     row_of, section_of)
-from swift_dss.client.fs.store import Request, Store
+from swift_dss.client.fs.store import Bytes, Request, Store
 from swift_dss.client.fs.writing.auto import (
     Auto, Written, hot_spans, merged, within)
 from swift_dss.client.fs.writing.segments import Segment
@@ -28,6 +28,8 @@ from swift_dss.wire import names
 from swift_dss.wire.headers import range_text
 
 _LOGGER = logging.getLogger(__name__)
+#: Up to here a trip to another thread costs as much.
+_HASHED_AT_ONCE_BYTES = 256 * 1024
 
 
 class Target(NamedTuple):
@@ -197,6 +199,7 @@ class Upload:
                               self._target.class_id, {})
             self._rows[number] = row_of(container, name, segment.etag,
                                         len(segment))
+            segment.free()
         except OSError as err:
             self._failure = err
         finally:
@@ -239,11 +242,14 @@ async def put_segment(store: Store, container: str, name: str,
 
     :param class_id: of the bytes in no range; None: the cluster decides
     """
+    if len(segment) > _HASHED_AT_ONCE_BYTES:
+        # The loop goes on sending meanwhile.
+        await asyncio.get_running_loop().run_in_executor(None, segment.hash)
     own = dict(headers, ETag=segment.etag)
     ranges = segment.ranges
     if len(ranges) == 1 and ranges[0].length == len(segment):
         class_id, ranges = ranges[0].class_id, []
-    body = list(segment.pieces)
+    body: List[Bytes] = list(segment.pieces)
     text = range_text(ranges)
     if class_id is not None:
         own[names.OBJECT_CLASS] = str(class_id)
@@ -253,8 +259,7 @@ async def put_segment(store: Store, container: str, name: str,
         # Too many for a header: the .dss form says them.
         del own[names.OBJECT_CLASS]
         own[names.OBJECT_FILE] = 'True'
-        body.insert(0, bytearray(section_of(ranges, class_id,
-                                            len(segment))))
+        body.insert(0, section_of(ranges, class_id, len(segment)))
     await store.send(Request('PUT', container, name, headers=own, body=body))
     # Whoever still holds the request holds no segment: memory is counted.
     body.clear()

@@ -62,7 +62,7 @@ async def send(upload: Upload, cutter: Cutter, whole: Whole,
             if segment is None:
                 break
             await upload.add(segment)
-        await upload.finish(cutter.last)
+        await upload.finish(cutter.take_last())
     except BaseException:
         await upload.abort()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 
 import pytest
@@ -80,6 +81,17 @@ def test_a_refused_upload_leaves_nothing(where):
     swift.plan['PUT', where] = PermissionError(13, 'refused')
     with pytest.raises(PermissionError):
         write(swift, b'x' * 35)
+    assert swift.objects == {}
+
+
+@pytest.mark.parametrize('body, where', [
+    (b'x' * 35, 'c_segments/o/'), (b'x' * 5, 'c/o')])
+def test_a_byte_that_changed_on_the_way_stores_nothing(body, where):
+    swift = Swift()
+    swift.damaged = where
+    with pytest.raises(OSError) as caught:
+        write(swift, body)
+    assert caught.value.errno == errno.EIO
     assert swift.objects == {}
 
 
