@@ -2,9 +2,9 @@
 
 Swift compares what it stored with the MD5 that a request brought, so a
 segment is hashed before it is sent. One stream of MD5 leaves most of a core
-idle (:mod:`swift_dss.io.md5_lanes`): whoever hashes a segment takes along
-what is there of the later ones, and little is left to do when their turn
-comes. Where that module was not compiled, each is hashed by itself.
+idle (:mod:`swift_dss.io.md5_lanes`). So a pass takes along the bytes that
+later segments have already, and little is left to do when their turn comes.
+Where that module was not compiled, each is hashed by itself.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Body:
         self._digest: Any = hashlib.md5() if md5_lanes is None \
             else md5_lanes.Digest()
         self._later: Optional[Body] = None
-        #: Both are the file's: who hashes, and memory to be used again.
-        #: Fresh memory costs a fault of each page.
+        #: Both are the file's. The lock is held by the thread that hashes;
+        #: spare memory is used again, as fresh pages cost a fault each.
         self._lock: threading.Lock
         self._spare: List[mmap.mmap]
         if before is None:
