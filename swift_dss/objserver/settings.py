@@ -193,6 +193,14 @@ class Node(Home):
             class_map, size, self.pressure(device), self.class_table,
             max(self.conf.tier.min_demote_bytes, 0))
 
+    def plan_past_ssd(self, device: str, class_map: ClassMap,
+                      size: Optional[int]) -> List[Extent]:
+        """The same without its SSD (``placement.plan_past_ssd``)."""
+        if self.is_block(device) or not self.capacity(device).configured:
+            return []
+        return placement.plan_past_ssd(
+            class_map, size, self.pressure(device), self.class_table)
+
     def is_block(self, device: str) -> bool:
         """Does the kernel place the bytes of this device?"""
         return nodeconf.engine_of(self.conf, device) == 'block'

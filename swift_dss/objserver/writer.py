@@ -22,6 +22,7 @@ The order of a PUT, and what is true after a power cut at each point:
 # long: one order of durable steps, shared by replication and EC.
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
@@ -148,15 +149,43 @@ class DssWriterBase(BaseDiskFileWriter):
         makedirs_count(self._datadir)
 
     def _reserve(self) -> None:
-        """Refuse an object that does not fit the SSD before its body comes."""
+        """Take room before the body comes: that of the HDD, if the SSD has
+        none; else the object is refused."""
+        try:
+            self._reserve_ssd()
+        except (OSError, DiskFileNoSpace) as err:
+            if getattr(err, 'errno', errno.ENOSPC) not in FULL_ERRNOS or \
+                    not self._pass_ssd():
+                raise
+
+    def _reserve_ssd(self) -> None:
+        on_ssd = [extent for extent in self._plan
+                  if int(extent.tiers) & _SSD_BIT]
         if self._size:
-            for extent in self._plan:
-                if int(extent.tiers) & _SSD_BIT:
-                    fallocate(self._fd, extent.length, extent.offset)
-        elif not fs_has_free_space(
+            for extent in on_ssd:
+                fallocate(self._fd, extent.length, extent.offset)
+        elif on_ssd and not fs_has_free_space(
                 self._fd, self.manager.fallocate_reserve,
                 self.manager.fallocate_is_percent):
             raise DiskFileNoSpace()
+
+    def _pass_ssd(self) -> bool:
+        """Place all bytes on the HDD; False if they cannot be there."""
+        plan = [] if self._arriving is not None else \
+            self._node.plan_past_ssd(
+                self._device, self._class_map, self._size)
+        if not plan:
+            return False
+        os.ftruncate(self._fd, 0)
+        if self._hdd_fd is not None:
+            os.close(self._hdd_fd)
+            self._hdd_fd = None
+        self._plan = plan
+        self._open_capacity()
+        if self._hdd_fd is None:
+            return False
+        self.logger.increment('dss.uploads.past_full_ssd')
+        return True
 
     def _open_capacity(self) -> None:
         """Get a capacity file, or else let the SSD take everything."""

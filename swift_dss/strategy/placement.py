@@ -5,6 +5,9 @@ whether it takes the SSD always, while there is room, or never. When the SSD is
 over its high watermark, a class that takes it always may do so only if objects
 of its own rank or below can be evicted. Otherwise its bytes bypass the SSD, so
 that higher classes stay; but up to its floor a class may displace any other.
+
+The daemon looks at intervals, and may be away. Where the file system of the SSD
+has no room for what was placed there, all of it goes to the HDD.
 """
 
 from __future__ import annotations
@@ -84,3 +87,22 @@ def plan(class_map: ClassMap, size: Optional[int],
         else:
             placed.append(Extent(span.offset, span.length, tier))
     return placed
+
+
+def plan_past_ssd(class_map: ClassMap, size: Optional[int],
+                  pressure: Optional[Pressure], table: ClassTable
+                  ) -> List[Extent]:
+    """Place a new version for which the SSD has no room.
+
+    :param size: of the version; None if it is not known yet
+    :returns: one extent on the HDD; none if it must be refused: the HDD does
+        not take it, or some of its bytes are of a class that is pinned to
+        the SSD
+    """
+    if pressure is not None and not pressure.hdd_ready:
+        return []
+    end = class_map.end + 1 if size is None else size
+    if any(table.spec(span.class_id).pin
+           for span in class_map.split(0, end)):
+        return []
+    return [Extent(0, size or 0, Tier.HDD)]

@@ -14,6 +14,9 @@ each a zone, three replicas, XFS on
     dm-dss in order of class, LRU inside a class
 ``warm``
     the same with one warm copy of each object: ``[io] stage_cold_copies``
+``file``
+    no cache below XFS: engine ``file`` and its daemon move objects between
+    the XFS of an SSD and that of an HDD
 ``bcache``, ``dm-cache``, ``dm-writecache``
     Linux's caches, at their own defaults, in write-back mode
 
@@ -50,8 +53,8 @@ from swift_dss.core.errors import BadConfig
 Say = Callable[[str], None]
 
 REPLICAS = 3
-SETUPS = ('scattered', 'hdd', 'lru', 'classes', 'warm', 'bcache', 'dm-cache',
-          'dm-writecache', 'ssd')
+SETUPS = ('scattered', 'hdd', 'lru', 'classes', 'warm', 'file', 'bcache',
+          'dm-cache', 'dm-writecache', 'ssd')
 #: That are run if nothing else is said.
 USUAL = ('hdd', 'lru', 'classes', 'ssd')
 #: Set-ups of :mod:`swift_dss.bench.block.targets`.
@@ -190,7 +193,8 @@ def disk_bytes(plan: Plan) -> int:
 
 def has_cache(setup: str) -> bool:
     """Whether there is an SSD before an HDD."""
-    return setup in _STRATEGIES or setup in THIRD_PARTIES
+    return setup in _STRATEGIES or setup in THIRD_PARTIES \
+        or setup == 'file'
 
 
 def room_bytes(plan: Plan, setup: str) -> int:
@@ -207,7 +211,9 @@ def journal_bytes(setup: str) -> int:
 def devices_of(plan: Plan, setup: str) -> List[str]:
     """The modelled disks of a guest."""
     full = disk_bytes(plan) // _MIB
-    room = math.ceil(room_bytes(plan, setup) / _MIB)
+    # A file system on a few MiB cannot be: [tier] ssd_bytes is the limit.
+    room = full if setup == 'file' else \
+        math.ceil(room_bytes(plan, setup) / _MIB)
     disks = [('slow', plan.hdd, full), ('fast', plan.ssd, room)] \
         if has_cache(setup) else \
         [('ssd', plan.ssd if setup == 'ssd' else plan.hdd, full)]
@@ -227,6 +233,9 @@ def job_of(plan: Plan, setup: str) -> Dict[str, Any]:
             'stage_cold_copies': setup == 'warm',
             'target': setup if setup in THIRD_PARTIES else '',
             'cache_bytes': cache_bytes(plan),
+            # Journals, databases and metadata are not in a daemon's budget.
+            'ssd_bytes': cache_bytes(plan) - METADATA_BYTES
+            if setup == 'file' else 0,
             'room_bytes': room_bytes(plan, setup),
             'journal_bytes': journal_bytes(setup),
             'chunk_bytes': plan.chunk_bytes,

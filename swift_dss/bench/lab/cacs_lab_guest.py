@@ -61,7 +61,8 @@ class GuestCluster(BenchCluster):
     def __init__(self, conf: layout.AioConf, job: Dict[str, Any]) -> None:
         super().__init__(conf, printer(sys.stderr), {
             # Without dm-dss it is a plain Swift on plain disks.
-            'tier': {'engine': 'block' if job['strategy'] else 'file'},
+            'tier': {'engine': 'block' if job['strategy'] else 'file',
+                     'ssd_bytes': str(job.get('ssd_bytes', 0))},
             'gateway': {'enabled': 'false'},
             # Else files begin and are read as Swift has it.
             'io': {
@@ -72,13 +73,29 @@ class GuestCluster(BenchCluster):
 
     def _make(self, keep: bool) -> None:
         for name in self.conf.device_names:
-            path = make_device(self._job, name)
-            target = self.conf.path('devices', name)
-            os.makedirs(target, exist_ok=True)
-            storage.run(*MKFS, '-l', 'size=%d' % self._job.get(
-                'journal_bytes', _JOURNAL_BYTES), path)
-            storage.run('mount', '-t', 'xfs', '-o', 'noatime', path, target)
+            self._mount(make_device(self._job, name),
+                        self.conf.path('devices', name))
+            if self._job.get('ssd_bytes'):
+                self._limit(self.conf.path('devices', name))
+                self._mount('/dev/mapper/slow-' + name,
+                            self.conf.path('hdd', name))
         super()._make(keep)
+
+    def _mount(self, path: str, target: str) -> None:
+        os.makedirs(target, exist_ok=True)
+        storage.run(*MKFS, '-l', 'size=%d' % self._job.get(
+            'journal_bytes', _JOURNAL_BYTES), path)
+        storage.run('mount', '-t', 'xfs', '-o', 'noatime', path, target)
+
+    def _limit(self, path: str) -> None:
+        """Leave no more room than a cache has beside its journal: XFS
+        cannot be on a few MiB."""
+        stat = os.statvfs(path)
+        ballast = os.path.join(path, '.ballast')
+        with open(ballast, 'wb') as out:
+            os.posix_fallocate(
+                out.fileno(), 0, stat.f_bavail * stat.f_frsize
+                - self._job['cache_bytes'] + self._job['journal_bytes'])
 
     def _configure(self) -> None:
         super()._configure()
@@ -120,6 +137,9 @@ class GuestCluster(BenchCluster):
             carrier.leave()
             awaited[name] = self.conf.base_port + offset
         self._await_ports(awaited)
+        if self._job.get('ssd_bytes'):
+            self.spawn('tierd', [])
+            self._await_tierd()
 
 
 def directed(ssd_classes: Sequence[int]) -> Dict[int, ChunkRow]:
@@ -132,7 +152,8 @@ def directed(ssd_classes: Sequence[int]) -> Dict[int, ChunkRow]:
 
 def has_cache(job: Dict[str, Any]) -> bool:
     """Whether a Swift device is an SSD before an HDD."""
-    return bool(job['strategy'] or job.get('target'))
+    return bool(job['strategy'] or job.get('target')
+                or job.get('ssd_bytes'))
 
 
 def make_device(job: Dict[str, Any], name: str) -> str:
@@ -142,6 +163,8 @@ def make_device(job: Dict[str, Any], name: str) -> str:
         return path
     ssd, hdd = ('/dev/mapper/%s-%s' % (kind, name)
                 for kind in ('fast', 'slow'))
+    if job.get('ssd_bytes'):
+        return ssd
     room = job.get('room_bytes', job['cache_bytes'])
     targets.command(
         'dmsetup', 'create', 'room-' + name, '--table',

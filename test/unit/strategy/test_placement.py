@@ -11,7 +11,7 @@ from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, WriteMode)
 from swift_dss.core.residency import Extent, Tier
 from swift_dss.core.spans import ClassMap, Span
-from swift_dss.strategy.placement import place, plan
+from swift_dss.strategy.placement import place, plan, plan_past_ssd
 from swift_dss.wire.node.pressure import Pressure
 
 SSD, HDD = Tier.SSD, Tier.HDD
@@ -107,3 +107,18 @@ def test_spans_of_a_class_are_placed_together() -> None:
 
 def test_an_empty_object_has_no_extent_to_lose() -> None:
     assert plan(MAP, 0, None, TABLE, 0) == [Extent(0, 0, SSD)]
+
+
+def test_past_a_full_ssd_all_goes_to_the_hdd() -> None:
+    table = ClassTable.of([spec('always'), ClassSpec(7, 'kept', 90, pin=True)])
+    through = ClassMap.uniform(1)
+    for seen in (None, pressure(1000, None)):
+        assert plan_past_ssd(through, 500, seen, table) == [
+            Extent(0, 500, HDD)]
+        assert plan_past_ssd(through, None, seen, table) == [
+            Extent(0, 0, HDD)]
+    assert not plan_past_ssd(through, 500, pressure(ready=False), table)
+    mixed = ClassMap.from_spans([Span(0, 10, 1), Span(10, 20, 7)])
+    assert not plan_past_ssd(mixed, 500, None, table)
+    # Of the class that is pinned the object has no byte.
+    assert plan_past_ssd(mixed, 5, None, table)
