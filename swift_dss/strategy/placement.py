@@ -6,8 +6,8 @@ over its high watermark, a class that takes it always may do so only if objects
 of its own rank or below can be evicted. Otherwise its bytes bypass the SSD, so
 that higher classes stay; but up to its floor a class may displace any other.
 
-The daemon looks at intervals, and may be away. Where the file system of the SSD
-has no room for what was placed there, all of it goes to the HDD.
+The daemon looks at intervals, and may be away. Where the file system of the
+SSD has no room for what was placed there, all of it goes to the HDD.
 """
 
 from __future__ import annotations

@@ -114,6 +114,7 @@ class GuestCluster(BenchCluster):
             'filter:link': {
                 'paste.filter_factory':
                     'swift_dss.bench.lab.cacs_link:filter_factory',
+                'folder': self.conf.path('run', 'links'),
                 # The payload that TCP leaves of such a link.
                 'bytes_per_second': '%d' % (
                     link * 1000000 // 8 * TCP_PERCENT // 100)},

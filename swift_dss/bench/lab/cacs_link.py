@@ -9,6 +9,10 @@ full-duplex link of its own::
     [filter:link]
     paste.filter_factory = swift_dss.bench.lab.cacs_link:filter_factory
     bytes_per_second = 117000000
+    folder = /run/links
+
+The folder is where the workers of a server find each other's bytes: they share
+the link of a device.
 
 Bytes of a request wait on their way in, bytes of an answer on their way out;
 headers cost nothing.
@@ -17,6 +21,9 @@ headers cost nothing.
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import os
+import struct
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
@@ -27,28 +34,44 @@ IN, OUT = 'in', 'out'
 #: Shorter waits are added up: in a guest in virtual time each wait costs real
 #: time, and 1 ms is 117 KB of a link of 1 Gbit/s.
 LEAST_WAIT_SECONDS = 0.001
+_FREE = struct.Struct('d')
 
 
 class Link:
     """One direction: a request that comes while it is busy waits for its turn.
 
+    :param path: of a file that all processes with this link have open: when
+        the link is free
     :param rate: bytes a second
     """
 
-    def __init__(self, rate: float,
+    def __init__(self, path: str, rate: float,
                  clock: Callable[[], float] = time.monotonic,
                  wait: Callable[[float], Any] = waiting.sleep) -> None:
         self._rate = rate
         self._clock = clock
         self._wait = wait
-        self._free = clock()
+        # Not for appending: then pwrite() would append, whatever it is told.
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600),
+                               'r+b', 0)
 
     def take(self, count: int) -> None:
         """Let so many bytes pass; returns when the last one has."""
         now = self._clock()
-        self._free = max(now, self._free) + count / self._rate
-        if count and self._free - now >= LEAST_WAIT_SECONDS:
-            self._wait(self._free - now)
+        free = self._book(now, count / self._rate)
+        if count and free - now >= LEAST_WAIT_SECONDS:
+            self._wait(free - now)
+
+    def _book(self, now: float, seconds: float) -> float:
+        fd = self._file.fileno()
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            before = os.pread(fd, _FREE.size, 0)
+            free = max(now, *_FREE.unpack(before)) if before else now
+            os.pwrite(fd, _FREE.pack(free + seconds), 0)
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        return free + seconds
 
 
 class Input:
@@ -96,8 +119,9 @@ class Answer:
 class LinkMiddleware:
     """The first part of a path names the device, and so the link."""
 
-    def __init__(self, app: App, rate: float) -> None:
+    def __init__(self, app: App, folder: str, rate: float) -> None:
         self._app = app
+        self._folder = folder
         self._rate = rate
         self._links: Dict[Tuple[str, str], Link] = {}
 
@@ -111,7 +135,8 @@ class LinkMiddleware:
     def _link(self, name: str, direction: str) -> Link:
         key = (name, direction)
         if key not in self._links:
-            self._links[key] = Link(self._rate)
+            self._links[key] = Link(os.path.join(
+                self._folder, '%s-%s' % (name, direction)), self._rate)
         return self._links[key]
 
 
@@ -144,10 +169,12 @@ def _wait_exactly() -> None:
 
 def filter_factory(global_conf: Dict[str, str],
                    **local_conf: str) -> Callable[[App], App]:
-    """For paste.deploy: ``bytes_per_second`` is asked for."""
+    """For paste.deploy: ``bytes_per_second`` and ``folder`` are asked for."""
     _wait_exactly()
-    rate = float(dict(global_conf, **local_conf)['bytes_per_second'])
+    conf = dict(global_conf, **local_conf)
+    os.makedirs(conf['folder'], exist_ok=True)
 
     def factory(app: App) -> App:
-        return LinkMiddleware(app, rate)
+        return LinkMiddleware(app, conf['folder'],
+                              float(conf['bytes_per_second']))
     return factory

@@ -23,8 +23,10 @@ _TODAY = {'objects': 240, 'reads': 480, 'scale': 0.25, 'link_mbit': 0,
 
 #: Options of each row, which those of the command line change.
 ROWS: Dict[str, Dict[str, Any]] = {
+    # Chunks in proportion to the objects, as the manual has them.
     'A': dict(_TODAY, objects=1000, reads=2000, scale=1.0, link_mbit=1000,
-              ssd='intel-710', setups=('lru', 'classes', 'warm', 'ssd')),
+              chunk_bytes=65536, ssd='intel-710', timeout=7200,
+              setups=('lru', 'classes', 'warm', 'file', 'ssd')),
     'B': dict(_TODAY, setups=('hdd', 'classes', 'warm', 'ssd')),
     'C': dict(_TODAY, setups=('bcache', 'dm-cache', 'dm-writecache', 'lru',
                               'classes', 'warm')),
