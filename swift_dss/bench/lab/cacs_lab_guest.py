@@ -97,6 +97,15 @@ class GuestCluster(BenchCluster):
                 out.fileno(), 0, stat.f_bavail * stat.f_frsize
                 - self._job['cache_bytes'] + self._job['journal_bytes'])
 
+    def _leave_metadata_room(self) -> None:
+        """What is not for objects is for databases and inodes."""
+        rest = self._job['cache_bytes'] - self._job['ssd_bytes'] \
+            - self._job['journal_bytes']
+        for name, reserve in (('account', 0), ('container', 0),
+                              ('object', rest)):
+            bed.change(os.path.join(self.conf.etc, name + '-server.conf'), {
+                'DEFAULT': {'fallocate_reserve': str(reserve)}})
+
     def _configure(self) -> None:
         super()._configure()
         etc = self.conf.etc
@@ -119,6 +128,8 @@ class GuestCluster(BenchCluster):
                 'bytes_per_second': '%d' % (
                     link * 1000000 // 8 * TCP_PERCENT // 100)},
             'app:object-server': _SLOWEST})
+        if self._job.get('ssd_bytes'):
+            self._leave_metadata_room()
         if self._job['strategy'] == 'strict':
             rows = directed(self._job['ssd_classes']) \
                 if 'ssd_classes' in self._job \
