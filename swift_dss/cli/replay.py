@@ -16,6 +16,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
 from swift_dss.replay import classing, latency, plan, prices, results, runs
 from swift_dss.replay.advice import confidence, goals, recommend, telling
+from swift_dss.replay.bounds import limits
 from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import COSTS, TUNED, Setup
 from swift_dss.replay.traces import (
@@ -100,6 +101,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help='replay this share of the objects on caches '
                         'as much smaller, and say how far the figures may '
                         'be off; auto: of a million requests (all)')
+    parser.add_argument('--bound', action='store_true',
+                        help='say the limits of dollars and hits that no '
+                        'order can beat at each size')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--jobs', type=int, default=1, help='replays at once')
     parser.add_argument('--json', metavar='FILE',
@@ -138,38 +142,53 @@ def run(args: argparse.Namespace) -> int:
         plots.pyplot()
         figures.refuse_unwritable(args.plot)
     trace, sample, table = _classed(args, prefetchers)
-    weights = classing.weights_of(args.weights, table)
     unit = -1 if args.unit is None else 0 if args.unit == '0' else \
         classing.size_of('--unit', args.unit)
     ready = _ready(args, trace, unit, sample)
-    first = Setup(
-        strategies[0], 1, table, cloud, write=args.write,
-        hdd_bytes=_single_size('--hdd', args.hdd, ready)
-        if args.hdd else 0,
-        upload_seconds=args.upload_seconds,
-        metadata_entries=args.metadata, weights=weights, seed=args.seed,
-        prices=pricelist, cost=args.cost,
-        think_seconds=None if args.loop == 'open' else args.think or 0.0,
-        link_bytes_per_second=classing.size_of(
-            '--link', args.link) if args.link else 0,
-        prefetch_bytes=classing.size_of('--prefetch-bytes',
-                                        args.prefetch_bytes))
+    first = _first(args, ready, table, cloud, pricelist)
     admits = _admits(args)
     if args.recommend:
-        return _recommend(args, ready, trace, first, table, prefetchers)
+        return _recommend(args, ready, first, table, prefetchers)
     setups = [dataclasses.replace(first, strategy=strategy, prefetch=prefetch,
                                   cache_bytes=size, admit=admit)
         for size, strategy, admit, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
             strategies, admits, _beside_none(prefetchers))]
-    report = _head(ready, trace, first)
+    report = results.head(ready, first)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
             ready, setups, args.jobs, _shown(progress, len(setups)))]
+    if args.bound:
+        report['limits'] = limits.rows(ready, first, report['runs'])
     if args.json != '-':
         print(results.text(report, table))
     _keep(args, report, table)
     return 0
+
+
+def _first(args: argparse.Namespace, ready: plan.Plan, table: ClassTable,
+           cloud: latency.Cloud, pricelist: Optional[prices.Prices]
+           ) -> Setup:
+    """The common part of all set-ups of a replay; it has no strategy yet.
+
+    :raises BadConfig: an option is wrong, or has no limit
+    """
+    first = Setup(
+        '', 1, table, cloud, prices=pricelist, write=args.write,
+        hdd_bytes=_single_size('--hdd', args.hdd, ready)
+        if args.hdd else 0,
+        upload_seconds=args.upload_seconds,
+        metadata_entries=args.metadata,
+        weights=classing.weights_of(args.weights, table), seed=args.seed,
+        cost=args.cost,
+        think_seconds=None if args.loop == 'open' else args.think or 0.0,
+        link_bytes_per_second=classing.size_of(
+            '--link', args.link) if args.link else 0,
+        prefetch_bytes=classing.size_of('--prefetch-bytes',
+                                        args.prefetch_bytes))
+    if args.bound:
+        limits.require(ready, first)
+    return first
 
 
 def _classed(args: argparse.Namespace, prefetchers: List[str]) -> Tuple[
@@ -230,9 +249,8 @@ def _keep(args: argparse.Namespace, report: Dict[str, Any],
         print('plot: %s' % args.plot, file=sys.stderr)
 
 
-def _recommend(args: argparse.Namespace, ready: plan.Plan,
-               trace: model.Trace, first: Setup, table: ClassTable,
-               prefetchers: List[str]) -> int:
+def _recommend(args: argparse.Namespace, ready: plan.Plan, first: Setup,
+               table: ClassTable, prefetchers: List[str]) -> int:
     budget = _single_size('--budget', args.budget or '10%', ready)
     goal = goals.parse_goal(args.goal, table, ready, first.weights)
     with Progress('recommend') as progress:
@@ -240,7 +258,7 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan,
             ready, first, budget, goal, args.jobs,
             lambda done, phase: progress.show(done, None, phase),
             prefetchers)
-    report = _head(ready, trace, first)
+    report = results.head(ready, first)
     sure = confidence.certainty(outcome, args.seed)
     report['recommendation'] = telling.report(outcome, sure)
     report['runs'] = telling.rows(outcome, table)
@@ -261,24 +279,6 @@ def _measure(args: argparse.Namespace, strategies: List[str],
     if args.json:
         figures.write_json(args.json, report)
     return 0
-
-
-def _head(ready: plan.Plan, trace: model.Trace,
-          first: Setup) -> Dict[str, Any]:
-    sample, pricelist = ready.sample, first.prices
-    return {'sample': None if sample is None else {
-                'share': sample.share, 'requests': ready.requests},
-            'prices': None if pricelist is None else
-            dataclasses.asdict(pricelist),
-            'cost': first.cost,
-            'trace': trace.name,
-            'requests': sample.requests if sample else len(trace),
-            'accesses': ready.accesses, 'timed': trace.timed,
-            'asked_bytes': sample.moved_bytes if sample
-            else int(trace.lengths.sum()),
-            'footprint_bytes': ready.footprint_bytes,
-            'unit_bytes': ready.unit_bytes,
-            'classes': sorted(sample.reads) if sample else trace.classes()}
 
 
 def _shown(progress: Progress, total: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Dict, List, Sequence
 
 from swift_dss.bench import figures
@@ -9,7 +10,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.replay import estimates, stretches
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.prices import MONTH_SECONDS, Prices
-from swift_dss.replay.setup import Outcome
+from swift_dss.replay.setup import Outcome, Setup
 from swift_dss.replay.traces.model import Verb, numpy
 
 PERCENTS = (50, 90, 95, 99)
@@ -19,6 +20,23 @@ _COUNTS = ('gets', 'get_bytes', 'puts', 'put_bytes', 'bypasses', 'delayed',
            'ssd_written_bytes')
 _DAY_MS = 86400e3
 _MONTH = ('requests', 'bytes', 'ssd', 'hdd', 's3', 'total')
+
+
+def head(plan: Plan, first: Setup) -> Dict[str, Any]:
+    """A report without its runs: the trace, and what all runs share."""
+    sample, trace = plan.sample, plan.trace
+    return {'sample': None if sample is None else {
+                'share': sample.share, 'requests': plan.requests},
+            'prices': None if first.prices is None else asdict(first.prices),
+            'cost': first.cost,
+            'trace': trace.name,
+            'requests': sample.requests if sample else len(trace),
+            'accesses': plan.accesses, 'timed': trace.timed,
+            'asked_bytes': sample.moved_bytes if sample
+            else int(trace.lengths.sum()),
+            'footprint_bytes': plan.footprint_bytes,
+            'unit_bytes': plan.unit_bytes,
+            'classes': sorted(sample.reads) if sample else trace.classes()}
 
 
 def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
@@ -147,7 +165,7 @@ def text(report: Dict[str, Any], table: ClassTable) -> str:
              '%d' % row['reads']] + _shared(row)
             for run in report['runs']
             for class_id, row in run['classes'].items()]))
-    parts += _months(report)
+    parts += _months(report) + _limits(report.get('limits', []))
     waste = [run for run in report['runs'] if run.get('prefetches')]
     if waste:
         parts.append('Prefetched:')
@@ -177,6 +195,25 @@ def _months(report: Dict[str, Any]) -> List[str]:
                     (run['strategy'], _cache(run), run['prefetch'],
                      *(figures.number(month[name]) for name in _MONTH))
                     for run, month in rows])]
+
+
+def _limits(rows: List[Dict[str, Any]]) -> List[str]:
+    if not rows:
+        return []
+    return [
+        'Limits that no order can beat, and what one reaches that knows all '
+        'requests beforehand:',
+        figures.table(
+            ('cache', 'cheapest', 'dollars', 'at least', 'offline',
+             'to save', 'most hits', 'hits', 'at most', 'offline'), [
+                 (_cache(row), row['cheapest'],
+                  *('%.4f' % row[name] for name in (
+                      'dollars', 'dollars_at_least', 'dollars_offline')),
+                  '<= %.1f %%' % (100.0 * row['to_save_share'])
+                  if row['dollars'] else '-', row['most_hits'],
+                  *(figures.number(row[name], 4) for name in (
+                      'hit_ratio', 'hit_ratio_at_most',
+                      'hit_ratio_offline'))) for row in rows])]
 
 
 def _to_none(run: Dict[str, Any], others: List[Dict[str, Any]]) -> str:
