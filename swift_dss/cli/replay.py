@@ -260,10 +260,11 @@ def _recommend(args: argparse.Namespace, ready: plan.Plan, first: Setup,
             prefetchers)
     report = results.head(ready, first)
     sure = confidence.certainty(outcome, args.seed)
-    report['recommendation'] = telling.report(outcome, sure)
+    limit = limits.beside(ready, outcome.best[0], goal.kind, goal.weights)
+    report['recommendation'] = telling.report(outcome, sure, limit)
     report['runs'] = telling.rows(outcome, table)
     if args.json != '-':
-        print(telling.text(outcome, table, sure))
+        print(telling.text(outcome, table, sure, limit))
     _keep(args, report, table)
     return 0
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 from swift_dss.bench import figures
 from swift_dss.core.classes import ClassTable
 from swift_dss.replay.advice.confidence import Certainty
 from swift_dss.replay.advice.goals import Goal, Row
 from swift_dss.replay.advice.recommend import Found, Result, floors
+from swift_dss.replay.bounds.limits import Limit
 from swift_dss.replay.stretches import LEAST_REQUESTS
 
 #: A smaller cache is as good if it loses no more than this share.
@@ -28,11 +29,12 @@ def _gain(goal: Goal, base: float, best: float) -> str:
     return '%+.1f %%' % (100.0 * (best - base) / base) if base else '-'
 
 
-def report(search_result: Found, sure: Optional[Certainty]
-           ) -> Dict[str, Any]:
+def report(search_result: Found, sure: Optional[Certainty],
+           limit: Union[Limit, str]) -> Dict[str, Any]:
     """In plain values.
 
     :param sure: how sure it is; None: nobody can say
+    :param limit: of the best, or the reason why none is known
     """
     def told(result: Result) -> Dict[str, Any]:
         setup, row = result
@@ -47,6 +49,10 @@ def report(search_result: Found, sure: Optional[Certainty]
             'smaller': [told(result) for result in search_result.smaller],
             'larger': [told(result) for result in search_result.larger],
             'tried': len(search_result.tried),
+            'limit': None if isinstance(limit, str) else {
+                'best': limit.best, 'offline': limit.reached,
+                'to_save': limit.to_save(search_result.goal.score(
+                    search_result.best[1]))},
             'certainty': sure and {
                 'score': sure.score, 'gain': sure.gain,
                 'ties': [told(result) for result in sure.ties],
@@ -65,7 +71,7 @@ def rows(search_result: Found, table: ClassTable) -> List[Row]:
 
 
 def text(search_result: Found, table: ClassTable,
-         sure: Optional[Certainty]) -> str:
+         sure: Optional[Certainty], limit: Union[Limit, str]) -> str:
     """For people; see :func:`report`."""
     goal = search_result.goal
     base = goal.score(search_result.base[1])
@@ -77,6 +83,7 @@ def text(search_result: Found, table: ClassTable,
                  _gain(goal, base, best)),
              '  ' + _spent(search_result.best[1]),
              '  LRU: ' + _spent(search_result.base[1]),
+             *_limited(search_result, limit),
              *_certain(goal, sure, table),
              *_price_of_classes(search_result, table)]
     for title, results in (('With less room:', search_result.smaller),
@@ -99,6 +106,29 @@ def text(search_result: Found, table: ClassTable,
              figures.number(row['p99_ms'])]
             for class_id, row in search_result.best[1]['classes'].items()])]
     return '\n'.join(lines + ['', _settings(search_result)])
+
+
+def _limited(search_result: Found, limit: Union[Limit, str]) -> List[str]:
+    """How much better any order could be."""
+    goal, row = search_result.goal, search_result.best[1]
+    if isinstance(limit, str):
+        return ['  How much better another order could be is not known: '
+                + limit]
+    line = '  No order on this room has %s than %s; one that knows all ' \
+        'requests has %s: ' % (
+            'more' if goal.is_share else 'less', goal.shown(limit.best),
+            goal.shown(limit.reached))
+    gain = limit.to_save(goal.score(row))
+    if goal.is_share:
+        return [line + 'at most %.1f points more' % (100 * gain)]
+    if math.isnan(gain):
+        return []
+    month = row.get('month', {})
+    share = month['times'] * gain * row['dollars'] / month['total'] \
+        if month else float('nan')
+    return [line + 'at most %.1f %% could be saved%s' % (
+        100 * gain, '' if math.isnan(share) else
+        ' (%.1f %% of a month with its room)' % (100 * share))]
 
 
 def _certain(goal: Goal, sure: Optional[Certainty],

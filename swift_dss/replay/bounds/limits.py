@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from swift_dss.bench import figures
 from swift_dss.core.errors import BadConfig
@@ -153,6 +153,19 @@ class Limits:
         weight = by_class[self._plan.trace.class_ids[reads]]
         return figures.ratio(float(weight[columns.hits[reads]].sum()),
                              float(weight.sum()))
+
+
+def beside(plan: Plan, setup: Setup, kind: str,
+           weights: Dict[int, float]) -> Union[Limit, str]:
+    """The limit of one run, or the reason why none is known.
+
+    :param kind: of the goal; waits have no limit
+    :param weights: of the classes' hits
+    """
+    if kind not in KINDS:
+        return 'no order is known that waits least'
+    return why_not(plan, setup) or Limits(plan, setup).of(
+        kind, setup.cache_bytes, weights)
 
 
 def rows(plan: Plan, first: Setup, runs: Sequence[Dict[str, Any]]

@@ -339,3 +339,41 @@ def test_what_has_no_limit_is_refused_before_it_runs(options, why, capsys):
     assert main.main(['replay', 'gen:zipf,requests=3000,objects=500',
                       '--bound', *options]) == 78
     assert why in capsys.readouterr().err
+
+
+def recommended(goal, tmp_path, capsys, *options):
+    path = tmp_path / 'figures.json'
+    assert main.main([
+        'replay', 'gen:zipf,requests=3000,objects=500,sigma=1', '--recommend',
+        '--goal', goal, '--json', str(path), *options]) == 0
+    return (capsys.readouterr().out,
+            json.loads(path.read_text())['recommendation'])
+
+
+def test_a_recommendation_says_what_any_order_could_save(tmp_path, capsys):
+    told, figures = recommended('dollars', tmp_path, capsys, '--prices', 'aws')
+    limit, best = figures['limit'], figures['best']['score']
+    assert limit['best'] <= limit['offline'] <= best
+    assert limit['to_save'] == pytest.approx(
+        1 - limit['best'] / best, abs=1e-3)
+    assert 'less than %.4f dollars' % limit['best'] in told
+    assert 'at most %.1f %% could be saved (' % (100 * limit['to_save']) \
+        in told
+
+
+def test_a_recommendation_says_how_many_more_hits_there_can_be(
+        tmp_path, capsys):
+    told, figures = recommended(
+        'hits', tmp_path, capsys, '--weights', 'gold=9')
+    limit, best = figures['limit'], figures['best']['score']
+    assert limit['best'] >= limit['offline'] >= best
+    assert 'at most %.1f points more' % (100 * (limit['best'] - best)) in told
+
+
+@pytest.mark.parametrize('goal, options, why', [
+    ('p99', [], 'waits least'), ('dollars', ['--sample', '90%'], 'a sample')])
+def test_a_recommendation_says_why_it_knows_no_limit(
+        goal, options, why, tmp_path, capsys):
+    told, figures = recommended(goal, tmp_path, capsys, *options)
+    assert figures['limit'] is None
+    assert why in told

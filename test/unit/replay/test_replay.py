@@ -328,7 +328,7 @@ def test_what_is_recommended_is_best_of_what_was_replayed(cacs):
     again = simulator.replay(ready, outcome.best[0])
     assert results.summary(ready, again)['hit_ratio'] == \
         outcome.best[1]['hit_ratio']
-    told = telling.text(outcome, table, None)
+    told = telling.text(outcome, table, None, 'unasked')
     assert 'eviction = gdsf' in told
     room = int(told.partition('ssd_bytes = ')[2].split()[0])
     assert budget <= room * TierConf().high_watermark < budget + 1
@@ -340,7 +340,7 @@ def test_weights_change_what_is_best(cacs):
     goal = goals.parse_goal('hits', table, ready, {13: 1000.0})
     outcome = recommend.search(ready, first, ready.footprint_bytes // 4, goal,
                                1, lambda done, phase: None)
-    told = telling.text(outcome, table, None)
+    told = telling.text(outcome, table, None, 'unasked')
     assert classtable.parse('[DEFAULT]\n' + ''.join(
         line + '\n' + ('name = c%d\nrank = %d\n' % (at, at)
                        if '[class' in line else '')
