@@ -34,6 +34,11 @@ def draw(report: Dict[str, Any], path: str, table: ClassTable) -> None:
         axis.set_xscale('log')
         axis.set_ylim(0, 1)
         _plain_ticks(axis, report['runs'])
+    if report.get('limits'):
+        axes[0][0].plot(
+            [100 * row['cache_share'] for row in report['limits']],
+            [row['hit_ratio_at_most'] for row in report['limits']],
+            'k:', label='limit of any order')
     _cdf(axes[0][2], groups)
     figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize=7,
                   loc='outside lower center', ncols=8)

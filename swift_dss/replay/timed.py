@@ -122,8 +122,8 @@ class _Player:
             begin, end = first[row], first[row + 1]
             units = [(keys[at], sizes[at], class_id, sequential[at])
                      for at in range(begin, end)]
-            if renewed:
-                self._forget(number)
+            if renewed or verb == _DELETE:
+                self._forget(number, units)
             wait, bytes_found, at_once = 0.0, 0, False
             if verb == _READ:
                 wait, bytes_found, asked = self._read(number, units)
@@ -380,10 +380,10 @@ class _Player:
         if self._unit and not self._plan.trace.unit_bytes:
             self._held.setdefault(number, set()).add(key)
 
-    def _forget(self, number: int) -> None:
-        """The object's bytes are others now: nothing of it counts."""
-        keys = self._held.pop(number, set()) if self._unit else {number}
-        for key in keys:
+    def _forget(self, number: int,
+                units: List[Tuple[int, int, int, bool]]) -> None:
+        """The object's bytes, or a volume's units, are others now."""
+        for key in self._held.pop(number, {unit[0] for unit in units}):
             self._cache.remove(key)
             if self._hdd is not None:
                 self._hdd.remove(key)

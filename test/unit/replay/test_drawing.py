@@ -44,3 +44,15 @@ def test_the_legend_is_beside_the_curves(drawn, curves):
     box = legend.get_window_extent()
     assert not any(box.overlaps(axis.get_window_extent())
                    for axis in figure.axes)
+
+
+def test_the_limit_of_hits_is_drawn_above_the_orders(monkeypatch):
+    kept = []
+    monkeypatch.setattr(plots, 'save',
+                        lambda figure, path: kept.append(figure))
+    drawing.draw(dict(report(2), limits=[
+        {'cache_share': share, 'hit_ratio_at_most': 0.75}
+        for share in (0.01, 0.1)]), 'x.png', ClassTable())
+    hits = kept[0].axes[0].lines
+    assert [line.get_label() for line in hits][-1] == 'limit of any order'
+    assert list(hits[-1].get_ydata()) == [0.75, 0.75]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swift_dss.cli import main
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadConfig
-from swift_dss.replay import latency, plan, results, simulator
+from swift_dss.replay import latency, plan, results, simulator, timed
 from swift_dss.replay.bounds import limits, offline, rents, reuses
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import generators, native
@@ -377,3 +377,14 @@ def test_a_recommendation_says_why_it_knows_no_limit(
     told, figures = recommended(goal, tmp_path, capsys, *options)
     assert figures['limit'] is None
     assert why in told
+
+
+@pytest.mark.parametrize('way', [simulator.replay, timed.play])
+def test_a_deleted_block_is_missed_as_the_limit_says(way):
+    ready = plan.plan(trace_of(
+        ['%d %s v 10 0 9' % (1000 * at, verb) for at, verb in
+         enumerate(('GET', 'DELETE', 'GET', 'GET'))], unit=10))
+    setup = setup_of(100)
+    assert way(ready, setup).hits.tolist() == [False, False, False, True]
+    limit = limits.Limits(ready, setup).of('hits', 100)
+    assert limit.best == pytest.approx(1 / 3)
