@@ -57,9 +57,12 @@ def rows(name: str, told: Dict[str, Any]) -> tables.Rows:
 def conditions(name: str, told: Dict[str, Any]) -> str:
     """When and where a table was measured, in a sentence."""
     measured = told['measured']
-    where = 'in virtual time, the same on every machine' \
-        if tables.TABLES[name].exact else '%s, beside %s' % (
-            measured['machine'], measured['beside'])
+    where = {
+        'exact': 'in virtual time, the same on every machine',
+        'virtual': 'in virtual time, which other work does not slow; several '
+                   'processes share it, so that runs differ a little',
+        'real': '%s, beside %s' % (measured['machine'], measured['beside']),
+    }[tables.TABLES[name].clock]
     return 'Measured on %s at commit %s; %s.' % (
         measured['date'], measured['commit'], where)
 

@@ -7,32 +7,35 @@ them. :mod:`evidence` runs the commands and writes the file.
 
 from __future__ import annotations
 
+import statistics
 from typing import (
-    Any, Callable, Dict, List, Mapping, NamedTuple, Sequence)
+    Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple)
 
 #: Head first. Between two ``` `` ``` a cell is a literal.
 Rows = List[List[str]]
 Reports = Sequence[Mapping[str, Any]]
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 
 
 class Table(NamedTuple):
     """One file of figures, and the table of it.
 
     :param commands: those of ``swift-dss`` take ``--json``, scripts print
-        lines of JSON; ``FOLDER`` is that of published traces
+        lines of JSON; ``FOLDER`` is that of published traces, or of disks
     :param kept: names of the fields that the table needs: a string of names,
         or for each name those below it; a list is looked through, ``*`` is
         any other name
     :param rows: of what the commands wrote, in their order
-    :param exact: in virtual time and seeded: the same on every machine
+    :param clock: ``exact``: virtual time, one process: the same on every
+        machine; ``virtual``: several processes share such a clock, so runs
+        differ; ``real``: other work on the machine slows it
     """
 
     commands: List[str]
     kept: Any
     rows: Callable[[Reports], Rows]
-    exact: bool = False
+    clock: str = 'real'
 
 
 def grouped(rows: Rows, depth: int) -> Rows:
@@ -90,6 +93,89 @@ def _prefetched(title: str, names: Sequence[str]
     return rows
 
 
+def _prefetch_state(reports: Reports) -> Rows:
+    return [['Prefetch', 'Said, MiB', 'Resident, MiB', 'Ranges',
+             'Seconds a million'], *(
+        ['``%s``' % row['prefetch'], '%.1f' % (row['most_bytes'] / MIB),
+         '%.1f' % (row['resident_bytes'] / MIB),
+         '%d' % row['nodes'] if row['nodes'] else '-',
+         '%.1f' % row['seconds_a_million']]
+        for row in reports[0]['prefetchers'])]
+
+
+def spread(values: Sequence[float], form: str = '%.1f') -> str:
+    """The median, with the least and the most if there are others."""
+    middle, least, most = (form % value for value in (
+        statistics.median(values), min(values), max(values)))
+    return middle if least == most else '%s (%s - %s)' % (
+        middle, least, most)
+
+
+def _between(values: Sequence[float]) -> str:
+    least, most = ('%.0f' % value for value in (min(values), max(values)))
+    return least if least == most else '%s - %s' % (least, most)
+
+
+#: Of each phase: name of the figure, field, form.
+_CACS = (('MB/s', 'mb_per_second', '%.1f'), ('mean ms', 'mean_ms', '%.1f'),
+         ('median ms', 'p50_ms', '%.1f'), ('p99 ms', 'p99_ms', '%.0f'))
+_CACS_SHARES = (('HDDs, <= 64 KiB, %', 'small'), ('of ``ssd``, %', 'of_ssd'))
+_BOUNDS = ('streaming', 'seeking')
+_CACS_KEPT = {
+    'seeds': {'bounds': {'*': ' '.join(_BOUNDS)}},
+    'spread': {'phase': '', 'setup': '',
+               'values': 'mb_per_second mean_ms p50_ms p99_ms small of_ssd'}}
+
+
+def _cacs_values(report: Mapping[str, Any]
+                 ) -> Dict[Tuple[str, str], Dict[str, List[float]]]:
+    return {(row['phase'], row['setup']): row['values']
+            for row in report['spread']}
+
+
+def _cacs_bound(report: Mapping[str, Any], phase: str, kind: str
+                ) -> List[float]:
+    return [seed['bounds'][phase][kind] for seed in report['seeds']]
+
+
+def _cacs_beside_ssd(reports: Reports) -> Rows:
+    report, = reports
+    values, rows = _cacs_values(report), []
+    for phase in ('upload', 'download'):
+        ours, ssd = (values[phase, name] for name in ('classes', 'ssd'))
+        bounds = [_cacs_bound(report, phase, kind) for kind in _BOUNDS]
+        for name, field, form in _CACS:
+            rows.append([phase, name, spread(ours[field], form),
+                         spread(ssd[field], form),
+                         *(_between(bound) if field == 'mb_per_second' else ''
+                           for bound in bounds)])
+        for name, field in _CACS_SHARES:
+            rows.append([
+                phase, name, spread([100 * of for of in ours[field]], '%.0f'),
+                '', *(_between([100 * most / reached for most, reached in zip(
+                    bound, ssd['mb_per_second'])]) if field == 'of_ssd'
+                    else '' for bound in bounds)])
+    return [['', '', 'classes', '``ssd``', 'bound, streaming',
+             'bound, a seek a copy'], *grouped(rows, 1)]
+
+
+def _cacs_setups(reports: Reports) -> Rows:
+    report, = reports
+    values = _cacs_values(report)
+    fields = [(phase, field) for phase in ('upload', 'download')
+              for field in ('mb_per_second', 'mean_ms')]
+    rows = [['``%s``' % setup, *(spread(values[phase, setup][field])
+                                for phase, field in fields)]
+            for setup in dict.fromkeys(setup for _phase, setup in values)]
+    for name, kind in zip(('bound, streaming', 'bound, a seek a copy'),
+                          _BOUNDS):
+        rows.append([name, *(
+            cell for phase in ('upload', 'download')
+            for cell in (_between(_cacs_bound(report, phase, kind)), ''))])
+    return [['set-up', 'upload, MB/s', 'mean ms', 'download, MB/s',
+             'mean ms'], *rows]
+
+
 _REPLAYED = {'runs': 'prefetch cache_share hit_ratio p50_ms p90_ms p99_ms '
                      'dollars ssd_written_bytes wasted_bytes'}
 _CLOSED = ' --cache 1.7%,5% --strategy lru --prefetch none,amp,combined ' \
@@ -106,23 +192,32 @@ TABLES: Dict[str, Table] = {
              'user2=20%,user3=10%,user4=5%,user7=10%')],
         {'runs': {'strategy': '', 'cache_share': '', 'hit_ratio': '',
                   'byte_hit_ratio': '', 'classes': {'*': 'hit_ratio'}}},
-        _class_order, exact=True),
+        _class_order, 'exact'),
     'prefetching-think': Table(
         ['swift-dss replay gen:chains,requests=200000,chain_count=40,'
          'think_ms=%d --strategy lru --prefetch all --cache 1.7%%,5%% '
          '--cloud s3-2016' % ms for ms in (20, 200, 2000)],
         _REPLAYED, _prefetched('Think', ('20 ms', '200 ms', '2 s')),
-        exact=True),
+        'exact'),
     'prefetching-loop': Table(
         [_CHAINS + ',think_ms=200' + _CLOSED,
          _CHAINS + ' --loop closed --think 0.2' + _CLOSED,
          _CHAINS + ' --loop closed --think 0.2 --link 1m' + _CLOSED],
         _REPLAYED, _prefetched('Loop', (
-            'open', 'closed', 'closed, 1 MiB/s')), exact=True),
+            'open', 'closed', 'closed, 1 MiB/s')), 'exact'),
     'prefetching-published': Table(
         ['swift-dss replay FOLDER/%s --strategy lru --cache 10%% '
          '--prefetch all' % name for name in (
              'cloudphysics.csv.gz', 'oltp.lis.zst', 'p6.lis.zst')],
         _REPLAYED, _prefetched('Trace', ('CloudPhysics', 'OLTP', 'P6')),
-        exact=True),
+        'exact'),
+    'prefetching-state': Table(
+        ['swift-dss replay --measure 1000000 --strategy lru --prefetch all'],
+        {'prefetchers': 'prefetch most_bytes resident_bytes nodes '
+                        'seconds_a_million'}, _prefetch_state),
+    'cacs-row-b': Table(
+        ['swift-dss bench cacs --row B --setups classes,ssd '
+         '--seeds 1,2,3,4,5'], _CACS_KEPT, _cacs_beside_ssd, 'virtual'),
+    'cacs-row-c': Table(['swift-dss bench cacs --row C --seeds 1'],
+                        _CACS_KEPT, _cacs_setups, 'virtual'),
 }

@@ -18,6 +18,7 @@ import argparse
 import ctypes
 import dataclasses
 import gc
+import json
 import logging
 import os
 import pathlib
@@ -174,6 +175,8 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument('--devices', required=True, metavar='FOLDER')
     options.add_argument('--only', default='', help='cases with this name')
+    options.add_argument('--json', action='store_true',
+                         help='a line for each case')
     options.add_argument('--root', default='', help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.root:
@@ -184,12 +187,17 @@ def main() -> None:
         sums: Any = counted(root)
     for case in CASES:
         if args.only in case.name:
-            stock, *ours = (sums['%s|%s' % (case.name, side)]
-                            for side in SIDES)
-            print('%-28s %9d thousand' % (
-                case.name, stock / case.count / 1000), *(
-                '%s x%.3f' % (side, mine / stock)
-                for side, mine in zip(list(SIDES)[1:], ours)), flush=True)
+            told = {side: sums['%s|%s' % (case.name, side)] / case.count
+                    for side in SIDES}
+            print(json.dumps({'case': case.name, **told}) if args.json
+                  else _line(case.name, told), flush=True)
+
+
+def _line(name: str, told: Dict[str, float]) -> str:
+    stock, *ours = told.values()
+    return '%-28s %9d thousand %s' % (name, stock / 1000, ' '.join(
+        '%s x%.3f' % (side, mine / stock)
+        for side, mine in zip(list(SIDES)[1:], ours)))
 
 
 if __name__ == '__main__':

@@ -28,10 +28,7 @@ BY_HAND = {
     'benchmarks-cacs': [
         'MB/s ``scattered`` ``hdd`` times',
         'times ``hdd`` Files Pictures Mus',
-        'upload classes ``ssd`` bound',
-        'download classes ``ssd`` bound',
         '\\ real sizes, stage 15 row B \\ c',
-        '\\ upload download \\ MB/s mean ms',
     ],
     'benchmarks': [
         'request clients noise unclassifi',
@@ -60,7 +57,6 @@ BY_HAND = {
     ],
     'prefetching': [
         'Reads Prefetch p50, ms p90, ms p',
-        'Prefetch Said, MiB Resident, MiB',
     ],
     'shared-link': [
         '``python test/fault/wan_flood.py',
