@@ -176,6 +176,42 @@ def _cacs_setups(reports: Reports) -> Rows:
              'mean ms'], *rows]
 
 
+def _block_chunks(reports: Reports) -> Rows:
+    rows = reports[0]['rows']
+    none, made = rows[0]['phases'], []
+    for row in rows:
+        cells = ['%s, %s' % (row['setup'], row['mode']), '%d' % row[
+            'chunk_kib']] if row['chunk_kib'] else [row['setup'], '']
+        for phase in ('first', 'second'):
+            told = row['phases'][phase]
+            cells += [
+                '%.3f' % (told['all']['mean_us'] / 1e3),
+                *('%.1f' % (100 - 100 * told[group]['mean_us'] / none[phase][
+                    group]['mean_us']) if row['chunk_kib'] else '-'
+                    for group in ('all', 'read')),
+                '%.2f' % (told['all']['max_us'] / 1e3)]
+        made.append(cells)
+    return [['set-up, mode', 'KiB', *(
+        '%s run: %s' % (at, name) for at in ('1st', '2nd') for name in (
+            'mean ms', 'saved %', 'of reads %', 'max ms'))],
+            *grouped(made, 1)]
+
+
+def _cacs_traffic(reports: Reports) -> Rows:
+    setups = reports[0]['setups']
+    base = setups[0]['kinds']
+    kinds = {'Files': 'files', 'Pictures': 'pictures', 'Music': 'music',
+             'Video': 'video'}
+    return [['on the SSD', *('%s, times ``hdd``' % name for name in kinds),
+             *('%s, mean ms' % name for name in kinds)], *(
+        ['``%s``' % row['setup'], *(
+            '%.2f' % (row['kinds'][kind]['mb_per_second']
+                      / base[kind]['mb_per_second'])
+            for kind in kinds.values()), *(
+            '%.0f' % row['kinds'][kind]['mean_ms']
+            for kind in kinds.values())] for row in setups)]
+
+
 _REPLAYED = {'runs': 'prefetch cache_share hit_ratio p50_ms p90_ms p99_ms '
                      'dollars ssd_written_bytes wasted_bytes'}
 _CLOSED = ' --cache 1.7%,5% --strategy lru --prefetch none,amp,combined ' \
@@ -220,4 +256,15 @@ TABLES: Dict[str, Table] = {
          '--seeds 1,2,3,4,5'], _CACS_KEPT, _cacs_beside_ssd, 'virtual'),
     'cacs-row-c': Table(['swift-dss bench cacs --row C --seeds 1'],
                         _CACS_KEPT, _cacs_setups, 'virtual'),
+    'block-chunks': Table(
+        ['swift-dss bench block-chunks --scale 128 '
+         '--chunks 4,32,128,256,1024'],
+        {'rows': {'setup': '', 'mode': '', 'chunk_kib': '', 'phases': {
+            '*': {'all': 'mean_us max_us', 'read': 'mean_us'}}}},
+        _block_chunks, 'exact'),
+    'cacs-traffic': Table(
+        ['swift-dss bench cacs-traffic --counts 40,24,8,4 --scale 0.25 '
+         '--clients 8'],
+        {'setups': {'setup': '', 'kinds': {'*': 'mb_per_second mean_ms'}}},
+        _cacs_traffic, 'virtual'),
 }
