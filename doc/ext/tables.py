@@ -212,6 +212,18 @@ def _cacs_traffic(reports: Reports) -> Rows:
             for kind in kinds.values())] for row in setups)]
 
 
+def _cacs_plain(reports: Reports) -> Rows:
+    report, = reports
+    values = _cacs_values(report)
+    return [['MB/s', '``scattered``', '``hdd``', 'times'], *(
+        [phase, *(spread(values[phase, setup]['mb_per_second'])
+                  for setup in ('scattered', 'hdd')),
+         spread([ours / stock for stock, ours in zip(*(
+             values[phase, setup]['mb_per_second']
+             for setup in ('scattered', 'hdd')))], '%.2f')]
+        for phase in ('upload', 'download'))]
+
+
 _REPLAYED = {'runs': 'prefetch cache_share hit_ratio p50_ms p90_ms p99_ms '
                      'dollars ssd_written_bytes wasted_bytes'}
 _CLOSED = ' --cache 1.7%,5% --strategy lru --prefetch none,amp,combined ' \
@@ -267,4 +279,8 @@ TABLES: Dict[str, Table] = {
          '--clients 8'],
         {'setups': {'setup': '', 'kinds': {'*': 'mb_per_second mean_ms'}}},
         _cacs_traffic, 'virtual'),
+    'cacs-plain': Table(
+        ['swift-dss bench cacs --objects 240 --reads 480 --link 0 --cached '
+         '--workers 4 --seeds 1,2,3 --setups scattered,hdd'],
+        _CACS_KEPT, _cacs_plain, 'virtual'),
 }

@@ -25,7 +25,6 @@ BY_HAND = {
         'device passed not run failed cut',
     ],
     'benchmarks-cacs': [
-        'MB/s ``scattered`` ``hdd`` times',
         '\\ real sizes, stage 15 row B \\ c',
     ],
     'benchmarks': [
