@@ -262,7 +262,9 @@ class Results(_Generated):
         head, *rows = evidence.rows(name, told)
         table = nodes.tgroup(
             '', *(nodes.colspec(colwidth=1) for _ in head),
-            nodes.thead('', self._row(head)),
+            # The theme's literals cannot be read on the ground of a head.
+            nodes.thead('', self._row([
+                cell.replace('``', '') for cell in head])),
             nodes.tbody('', *map(self._row, rows)), cols=len(head))
         said = evidence.conditions(name, told)
         return [nodes.literal_block(typed, typed, language='none'),
@@ -271,12 +273,11 @@ class Results(_Generated):
 
     def _row(self, cells: List[str]) -> nodes.row:
         return nodes.row('', *(nodes.entry('', nodes.paragraph(
-            cell, '', self._text(cell))) for cell in cells))
+            cell, '', *self._texts(cell))) for cell in cells))
 
-    def _text(self, cell: str) -> nodes.Node:
-        literal = re.match('``(.+)``$', cell)
-        return nodes.literal(cell, literal.group(1)) if literal else \
-            nodes.Text(cell)
+    def _texts(self, cell: str) -> Iterator[nodes.Node]:
+        for at, text in enumerate(cell.split('``')):
+            yield nodes.literal(text, text) if at % 2 else nodes.Text(text)
 
 
 def setup(app: Any) -> Dict[str, Any]:
