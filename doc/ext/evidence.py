@@ -15,6 +15,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -76,8 +77,9 @@ def kept(name: str) -> Dict[str, Any]:
 
 def save(name: str, told: Dict[str, Any]) -> None:
     """Write a file of the manual."""
-    (FOLDER / (name + '.json')).write_text(
-        json.dumps(told, indent=1, sort_keys=True) + '\n', 'utf-8')
+    text = re.sub(r'[\[{][^\]\[{}]*[\]}]', lambda row: ' '.join(
+        row.group().split()), json.dumps(told, indent=1, sort_keys=True))
+    (FOLDER / (name + '.json')).write_text(text + '\n', 'utf-8')
 
 
 def about(beside: str) -> Dict[str, str]:

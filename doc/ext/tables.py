@@ -224,6 +224,44 @@ def _cacs_plain(reports: Reports) -> Rows:
         for phase in ('upload', 'download'))]
 
 
+def _block(reports: Reports) -> Rows:
+    made = []
+    for work in reports[0]['workloads']:
+        for phase in work['setups'][0]['phases']:
+            for setup in work['setups']:
+                told = setup['phases'][phase]
+                hits = told['hits'].get('all')
+                made.append([
+                    work['workload'] + (
+                        ', ' + phase if len(setup['phases']) > 1 else ''),
+                    '``%s``' % setup['setup'],
+                    '-' if hits is None else '%.1f' % (100 * hits),
+                    '%.2f' % told['all']['mb_per_second'],
+                    *('%.2f' % (told['all'][name] / 1e3) for name in (
+                        'mean_us', 'p50_us', 'p99_us', 'p999_us'))])
+    return [['workload', 'set-up', 'hit %', 'MB/s', 'mean ms', 'p50 ms',
+             'p99 ms', 'p99.9 ms'], *grouped(made, 1)]
+
+
+def _block_stage(reports: Reports) -> Rows:
+    made = []
+    for none, stage in zip(*(report['workloads'] for report in reports)):
+        for phase in none['setups'][0]['phases']:
+            told = [work['setups'][0]['phases'][phase]
+                    for work in (none, stage)]
+            made.append([
+                none['workload'] + ('' if phase == 'run' else ', ' + phase),
+                *('%.2f' % each['all']['mb_per_second'] for each in told),
+                *('%.1f' % (each['all']['p99_us'] / 1e3) for each in told),
+                *('%.1f' % (100 * each['hits']['all']) for each in told)])
+    return [['workload', 'MB/s, no stage', 'stage 10', 'p99 ms, no stage',
+             'stage 10', 'hit %, no stage', 'stage 10'], *made]
+
+
+_BLOCK_KEPT = {'workloads': {'workload': '', 'setups': {
+    'setup': '', 'phases': {'*': {
+        'hits': 'all', 'all': 'mb_per_second mean_us p50_us p99_us p999_us',
+    }}}}}
 _REPLAYED = {'runs': 'prefetch cache_share hit_ratio p50_ms p90_ms p99_ms '
                      'dollars ssd_written_bytes wasted_bytes'}
 _CLOSED = ' --cache 1.7%,5% --strategy lru --prefetch none,amp,combined ' \
@@ -283,4 +321,11 @@ TABLES: Dict[str, Table] = {
         ['swift-dss bench cacs --objects 240 --reads 480 --link 0 --cached '
          '--workers 4 --seeds 1,2,3 --setups scattered,hdd'],
         _CACS_KEPT, _cacs_plain, 'virtual'),
+    'block': Table(
+        ['swift-dss bench block --requests 12000 --traces FOLDER'],
+        _BLOCK_KEPT, _block, 'exact'),
+    'block-stage': Table(
+        ['swift-dss bench block --requests 12000 --traces FOLDER '
+         '--setups dm-dss' + stage for stage in ('', ' --stage 10')],
+        _BLOCK_KEPT, _block_stage, 'exact'),
 }

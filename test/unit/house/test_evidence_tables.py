@@ -20,8 +20,6 @@ PAGES = sorted(EVIDENCE.FOLDER.glob('*.rst'))
 #: gets shorter: whoever makes one of JSON takes it out here.
 BY_HAND = {
     'benchmarks-block': [
-        'set-up hit % MB/s mean ms p50 ms',
-        '``dm-dss``, MB/s no stage stage',
         'device passed not run failed cut',
     ],
     'benchmarks-cacs': [
