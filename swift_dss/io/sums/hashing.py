@@ -99,6 +99,9 @@ class Hasher:
             window.job = self.pool.submit(self._finish, window)
 
     def _wait(self, window: _Window) -> None:
+        if window.job is None and not window.finished:
+            # Windows of others whose bytes are there already join the pass.
+            waiting.sleep(0)
         if window.finished:
             return
         if window.job is None or window.job.finished:

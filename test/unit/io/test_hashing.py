@@ -156,6 +156,25 @@ def test_it_begins_when_all_are_there_or_one_waits(green: None) -> None:
     _nothing_is_left(hasher)
 
 
+def test_one_that_waits_lets_others_in_first(green: None) -> None:
+    hasher = Hasher()
+    first, second, idle = (hasher.stream() for _ in range(3))
+    jobs = []
+
+    def begin() -> None:
+        jobs.append(hasher.pool.jobs)
+        second.begin([b'two'])
+    first.begin([b'one'])
+    eventlet.spawn(begin)
+    first.wait()
+    second.wait()
+    assert jobs == [0]
+    assert (hasher.passes, hasher.streams) == (1, 2)
+    for stream in (first, second, idle):
+        stream.close()
+    _nothing_is_left(hasher)
+
+
 def test_without_an_event_loop_the_caller_hashes() -> None:
     hasher = Hasher()
     streams = [hasher.stream() for _ in range(3)]
