@@ -262,10 +262,40 @@ _BLOCK_KEPT = {'workloads': {'workload': '', 'setups': {
     'setup': '', 'phases': {'*': {
         'hits': 'all', 'all': 'mb_per_second mean_us p50_us p99_us p999_us',
     }}}}}
+def _limits(names: Sequence[str]) -> Callable[[Reports], Rows]:
+    def rows(reports: Reports) -> Rows:
+        return [['Trace', 'Cache', 'Cheapest', 'Dollars', 'At least',
+                 'Offline', 'Tight to', 'To save', 'Most hits', 'Hits',
+                 'At most', 'Offline'], *grouped([[
+                     name, '%.2g %%' % (100 * row['cache_share']),
+                     '``%s``' % row['cheapest'], *('%.4f' % row[of] for of in (
+                         'dollars', 'dollars_at_least', 'dollars_offline')),
+                     percent(row['dollars_offline']
+                             / row['dollars_at_least'] - 1),
+                     percent(row['to_save_share']),
+                     '``%s``' % row['most_hits'], *('%.3f' % row[of]
+                                                    for of in (
+                         'hit_ratio', 'hit_ratio_at_most',
+                         'hit_ratio_offline'))]
+                     for name, report in zip(names, reports)
+                     for row in report['limits']], 1)]
+    return rows
+
+
 _REPLAYED = {'runs': 'prefetch cache_share hit_ratio p50_ms p90_ms p99_ms '
                      'dollars ssd_written_bytes wasted_bytes'}
 _CLOSED = ' --cache 1.7%,5% --strategy lru --prefetch none,amp,combined ' \
     '--cloud s3-2016'
+_PUBLISHED = {
+    'AdaptSize': 'FOLDER/adaptsize.trace.xz',
+    'CloudPhysics': 'FOLDER/cloudphysics.csv.gz',
+    'OLTP': 'FOLDER/oltp.lis.zst', 'P6': 'FOLDER/p6.lis.zst'}
+_GENERATED = {
+    'zipf': 'gen:zipf,requests=200000,objects=20000,sigma=1.5',
+    'flood': 'gen:flood,requests=200000', 'esi': 'gen:esi,requests=100000',
+    'cacs': 'gen:cacs,requests=100000,objects=10000',
+    'chains': 'gen:chains,requests=100000',
+    'bursty': 'gen:bursty,requests=200000'}
 _CHAINS = 'swift-dss replay gen:chains,requests=40000,chain_count=10'
 
 
@@ -279,6 +309,17 @@ TABLES: Dict[str, Table] = {
         {'runs': {'strategy': '', 'cache_share': '', 'hit_ratio': '',
                   'byte_hit_ratio': '', 'classes': {'*': 'hit_ratio'}}},
         _class_order, 'exact'),
+    'limits': Table(
+        ['swift-dss replay %s --strategy lru,sieve,s3fifo,gdsf%s '
+         '--bound' % (trace, options) for traces, options in (
+             (_PUBLISHED, ' --cost dollars --cache 1%,5%,10%,20% '
+              '--write through'),
+             (_GENERATED, ',class --cost dollars --cache 1%,5%,10%'))
+         for trace in traces.values()],
+        {'limits': 'cache_share cheapest dollars dollars_at_least '
+                   'dollars_offline to_save_share most_hits hit_ratio '
+                   'hit_ratio_at_most hit_ratio_offline'},
+        _limits((*_PUBLISHED, *_GENERATED)), 'exact'),
     'prefetching-think': Table(
         ['swift-dss replay gen:chains,requests=200000,chain_count=40,'
          'think_ms=%d --strategy lru --prefetch all --cache 1.7%%,5%% '
