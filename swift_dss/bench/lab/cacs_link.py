@@ -20,7 +20,6 @@ headers cost nothing.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import struct
@@ -28,6 +27,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from swift_dss.io import waiting
+from swift_dss.io.waiting import exact
 
 App = Callable[..., Iterable[bytes]]
 IN, OUT = 'in', 'out'
@@ -140,37 +140,10 @@ class LinkMiddleware:
         return self._links[key]
 
 
-_PR_SET_TIMERSLACK = 29
-
-
-def _wait_exactly() -> None:
-    """Let eventlet wait for less than a millisecond.
-
-    Its hub asks poll(2) for whole milliseconds and spins for the rest. In a
-    guest in virtual time nothing but the spinning lets that rest go by, some
-    thousand system calls a wait. Also, no timer may be late.
-    """
-    from eventlet import patcher
-    from eventlet.hubs import hub, poll
-
-    select = patcher.original('select').select
-    whole = poll.Hub.do_poll
-
-    def do_poll(self: Any, seconds: float) -> Any:
-        if 0 < seconds < 0.001:
-            select(list(self.listeners[hub.READ]),
-                   list(self.listeners[hub.WRITE]), [], seconds)
-            seconds = 0
-        return whole(self, seconds)
-
-    poll.Hub.do_poll = do_poll
-    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-
-
 def filter_factory(global_conf: Dict[str, str],
                    **local_conf: str) -> Callable[[App], App]:
     """For paste.deploy: ``bytes_per_second`` and ``folder`` are asked for."""
-    _wait_exactly()
+    exact.enable()
     conf = dict(global_conf, **local_conf)
     os.makedirs(conf['folder'], exist_ok=True)
 
