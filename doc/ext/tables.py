@@ -176,6 +176,36 @@ def _cacs_setups(reports: Reports) -> Rows:
              'mean ms'], *rows]
 
 
+def _cacs_chunks(sizes: Sequence[int]) -> Callable[[Reports], Rows]:
+    """Set-ups with chunks of so many KiB (0: none), a report for each."""
+    def rows(reports: Reports) -> Rows:
+        ssd = _cacs_values(reports[0])
+        made = []
+        for size, report in zip(sizes, reports):
+            values = _cacs_values(report)
+            for setup in dict.fromkeys(setup for _phase, setup in values):
+                row = ['``%s``' % setup, '%d' % size
+                       if size and setup != 'ssd' else '']
+                for phase in ('upload', 'download'):
+                    told = values[phase, setup]
+                    row += ['%.1f' % told['mb_per_second'][0],
+                            '%.0f' % (100 * told['mb_per_second'][0]
+                                      / ssd[phase, 'ssd'][
+                                          'mb_per_second'][0]),
+                            '%.1f' % told['mean_ms'][0],
+                            '%.1f' % told['p50_ms'][0]]
+                made.append(row)
+        bounds = [['bound, ' + name, '', *(
+            cell for phase in ('upload', 'download') for cell in (
+                _between(_cacs_bound(reports[0], phase, kind)), '', '', ''))]
+            for name, kind in zip(('streaming', 'a seek a copy'), _BOUNDS)]
+        return [['set-up', 'chunk, KiB', *(
+            '%s%s' % (phase, name) for phase in ('upload, ', 'download, ')
+            for name in ('MB/s', '% of ssd', 'mean ms', 'median ms'))],
+                *made, *bounds]
+    return rows
+
+
 def _block_chunks(reports: Reports) -> Rows:
     rows = reports[0]['rows']
     none, made = rows[0]['phases'], []
@@ -342,6 +372,11 @@ TABLES: Dict[str, Table] = {
         ['swift-dss replay --measure 1000000 --strategy lru --prefetch all'],
         {'prefetchers': 'prefetch most_bytes resident_bytes nodes '
                         'seconds_a_million'}, _prefetch_state),
+    'cacs-row-a': Table(
+        ['swift-dss bench cacs --row A --seeds 1 --setups ' + setups
+         for setups in ('lru,classes,warm,ssd', 'file',
+                        'classes,warm --chunk 256')],
+        _CACS_KEPT, _cacs_chunks((64, 0, 256)), 'virtual'),
     'cacs-row-b': Table(
         ['swift-dss bench cacs --row B --setups classes,ssd '
          '--seeds 1,2,3,4,5'], _CACS_KEPT, _cacs_beside_ssd, 'virtual'),
