@@ -292,6 +292,8 @@ _BLOCK_KEPT = {'workloads': {'workload': '', 'setups': {
     'setup': '', 'phases': {'*': {
         'hits': 'all', 'all': 'mb_per_second mean_us p50_us p99_us p999_us',
     }}}}}
+
+
 def _limits(names: Sequence[str]) -> Callable[[Reports], Rows]:
     def rows(reports: Reports) -> Rows:
         return [['Trace', 'Cache', 'Cheapest', 'Dollars', 'At least',
