@@ -208,6 +208,15 @@ INLINE void many(lanes (*state)[4], const uint8_t *const *from,
 }
 
 /* Go on with all lanes of one vector or of two. */
+INLINE void compress(lanes (*state)[4], const uint8_t *const *from,
+		     size_t blocks, size_t vectors)
+{
+	if (vectors == 1)
+		many(state, from, blocks, 1);
+	else
+		many(state, from, blocks, VECTORS);
+}
+
 typedef void compressor(lanes (*state)[4], const uint8_t *const *from,
 			size_t blocks, size_t vectors);
 
@@ -216,20 +225,14 @@ __attribute__((target("avx2")))
 static void compress_avx2(lanes (*state)[4], const uint8_t *const *from,
 			  size_t blocks, size_t vectors)
 {
-	if (vectors == 1)
-		many(state, from, blocks, 1);
-	else
-		many(state, from, blocks, VECTORS);
+	compress(state, from, blocks, vectors);
 }
 
 __attribute__((target("avx2,avx512f,avx512vl,prefer-vector-width=256")))
 static void compress_avx512(lanes (*state)[4], const uint8_t *const *from,
 			    size_t blocks, size_t vectors)
 {
-	if (vectors == 1)
-		many(state, from, blocks, 1);
-	else
-		many(state, from, blocks, VECTORS);
+	compress(state, from, blocks, vectors);
 }
 #endif
 

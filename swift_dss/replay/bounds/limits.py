@@ -18,7 +18,7 @@ from swift_dss.core.errors import BadConfig
 from swift_dss.replay import results
 from swift_dss.replay.bounds import offline, rents
 from swift_dss.replay.bounds.reuses import (
-    Worth, dollars, find, fitting, hits, size)
+    Worth, by_class, dollars, find, fitting, hits, size)
 from swift_dss.replay.columns import Columns
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import Outcome, Setup
@@ -143,14 +143,11 @@ class Limits:
 
     def _hit(self, kind: str, columns: Columns,
              weights: Dict[int, float]) -> float:
-        np = numpy()
         reads = self._plan.trace.verbs == int(Verb.READ)
         if kind == BYTES:
             return figures.ratio(float(columns.hit_bytes[reads].sum()),
                                  float(columns.asked_bytes[reads].sum()))
-        by_class = np.array([weights.get(class_id, 1.0)
-                             for class_id in range(256)])
-        weight = by_class[self._plan.trace.class_ids[reads]]
+        weight = by_class(weights)[self._plan.trace.class_ids[reads]]
         return figures.ratio(float(weight[columns.hits[reads]].sum()),
                              float(weight.sum()))
 

@@ -118,12 +118,16 @@ def dollars(plan: Plan, reuses: Reuses, cloud: Cloud) -> Worth:
                  + float(trace.lengths[writes].sum()) * cloud.in_dollars)
 
 
+def by_class(weights: Dict[int, float]) -> Any:
+    """By class, the weight of its hits."""
+    return numpy().array([weights.get(class_id, 1.0)
+                          for class_id in range(256)])
+
+
 def hits(plan: Plan, reuses: Reuses, weights: Dict[int, float]) -> Worth:
     """Reads all of whose units are hits, by the weights of their classes
     (1 where nothing is said)."""
-    np = numpy()
-    of_class = np.array([weights.get(class_id, 1.0)
-                         for class_id in range(256)])
+    of_class = by_class(weights)
     classes = plan.trace.class_ids
     reads = plan.trace.verbs == int(Verb.READ)
     return Worth(
