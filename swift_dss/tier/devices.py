@@ -41,6 +41,11 @@ class Device:
         read: it may have bytes of a time before."""
         return self.engine == 'block'
 
+    @property
+    def has_hdd(self) -> bool:
+        """May the daemon move bytes to a capacity folder of it?"""
+        return self.capacity.configured and not self.is_block
+
     def require_mounted(self) -> None:
         """:raises TierUnavailable: the SSD is not there."""
         there = _is_mount(self.path) if self.mount_check \

@@ -4,8 +4,10 @@ An all-in-one cluster of this script's own. Both libraries write and read the
 same bytes, each in a process of its own a round, in turn: a large file that is
 written piece by piece and read whole, and many small files in one call, in a
 container that has no segments (``dss://`` asks for those of the object before
-the write elsewhere, a HEAD more). The median of each, and the ratio of the
-medians; above 1 ``dss://`` is faster.
+the write elsewhere, a HEAD more). The median of each, and of the ratios of
+the rounds, with the quarter of them below and above; above 1 ``dss://`` is
+faster. Both begin a round in turn. Where 1 lies between the quarters, neither
+way is shown.
 
 s3fs wants another botocore than the product's, so it has an interpreter of its
 own::
@@ -74,14 +76,22 @@ def turn(python: str, kind: str, url: str, box: str, size: int,
     return seen
 
 
+def ratios(rates: List[List[float]]) -> str:
+    """The middle ratio of the rounds, and its quarters."""
+    each = sorted(one / other for one, other in zip(*rates))
+    low, middle, high = statistics.quantiles(
+        each, method='inclusive') if len(each) > 1 else each * 3
+    return ': %.2f (%.2f to %.2f)' % (middle, low, high)
+
+
 def compare(url: str, pythons: Dict[str, str], rounds: int, size: int,
             files: int) -> None:
     """Print a line a round, and a line a work with its ratio."""
     seen: Dict[str, List[Dict[str, float]]] = {kind: [] for kind in pythons}
     for number in range(rounds):
-        for kind, python in pythons.items():
-            seen[kind].append(turn(python, kind, url, 'box-' + kind, size,
-                                   files))
+        for kind in list(pythons)[::-1 if number % 2 else 1]:
+            seen[kind].append(turn(pythons[kind], kind, url, 'box-' + kind,
+                                   size, files))
         print('round %d: %s' % (number, '; '.join(
             '%s %s' % (work, ' '.join('%s %.1f' % (
                 kind, seen[kind][-1][work]) for kind in pythons))
@@ -91,8 +101,8 @@ def compare(url: str, pythons: Dict[str, str], rounds: int, size: int,
                    for kind in pythons]
         print('%-12s %s' % (work, ', '.join(
             '%s %.1f MB/s' % pair for pair in zip(pythons, medians)))
-            + (': %.2f' % (medians[0] / medians[1])
-               if len(medians) > 1 else ''))
+            + (ratios([[each[work] for each in seen[kind]]
+                       for kind in pythons]) if len(medians) > 1 else ''))
 
 
 def main() -> int:
@@ -100,7 +110,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--s3fs', metavar='PYTHON', help='an interpreter '
                         'that has s3fs; without it dss:// alone')
-    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--rounds', type=int, default=11)
     parser.add_argument('--bytes', type=int, default=256 << 20)
     parser.add_argument('--files', type=int, default=200)
     parser.add_argument('--child', help=argparse.SUPPRESS)

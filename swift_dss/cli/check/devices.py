@@ -36,7 +36,7 @@ def judge(node: Node) -> Iterator[Finding]:
     for device in devices:
         yield from ssd(device, node.account,
                        used is not None and device.name not in used)
-        if device.capacity.configured and not device.is_block:
+        if device.has_hdd:
             yield from hdd(device, node.account, node.config)
 
 

@@ -134,7 +134,7 @@ class Duties:
 
     def look_at_hdd(self) -> None:
         """Is the HDD there, and has it room?"""
-        if self.device.is_block or not self.device.capacity.configured:
+        if not self.device.has_hdd:
             self._book.say('hdd_state', 'none')
             return
         try:

@@ -302,7 +302,7 @@ class Local(LocalVersions):
         """
         with self.mover.moving(version, partition) as (place, _, _):
             device = self.devices.get(version.device)
-            if device.capacity.configured and not device.is_block:
+            if device.has_hdd:
                 moves.drop_capacity(place, proven=proven)
             left = moves.evict_ssd(place, proven=proven)
         self.watcher.on_left(version, left)
@@ -478,7 +478,7 @@ class Local(LocalVersions):
                    length: int, class_id: int) -> Optional[LocalFill]:
         """See :meth:`LocalVersions.begin_fill`."""
         device = self.mover.device(version)
-        on_hdd = device.capacity.configured and not device.is_block
+        on_hdd = device.has_hdd
         try:
             self.mover.require_room(device.capacity.path if on_hdd
                                     else device.path, length)

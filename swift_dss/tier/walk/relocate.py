@@ -199,7 +199,7 @@ class Relocator:
         """Bytes above that share of SSD and HDD together."""
         total = free = 0
         paths = [device.path]
-        if device.capacity.configured and not device.is_block:
+        if device.has_hdd:
             paths.append(device.capacity.path)
         for number, path in enumerate(paths):
             stat = os.statvfs(path)
@@ -245,7 +245,7 @@ class Relocator:
         local.demote(version, partition, class_ids, to_hdd=False,
                      spare_pins=True)
         device = local.devices.get(version.device)
-        if device.capacity.configured and not device.is_block:
+        if device.has_hdd:
             local.drop_capacity(version, partition, class_ids,
                                 spare_pins=True)
 
