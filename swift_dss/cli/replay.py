@@ -13,6 +13,7 @@ from swift_dss.bench import figures
 from swift_dss.bench.choices import require_known
 from swift_dss.cli.table import Progress
 from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import Admit
 from swift_dss.core.errors import BadConfig
 from swift_dss.replay import classing, latency, plan, prices, results, runs
 from swift_dss.replay.advice import confidence, goals, recommend, telling
@@ -21,8 +22,9 @@ from swift_dss.replay.setup import Progress as Heard
 from swift_dss.replay.setup import COSTS, TUNED, Setup
 from swift_dss.replay.traces import (
     generators, model, named, readers, sampling, streaming)
-from swift_dss.strategy.eviction.objects import doorkeeper, orders
+from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.prefetch import STRATEGIES as PREFETCHERS
+from swift_dss.wire.settings import admits
 
 HELP = 'compare strategies on a trace, in virtual time'
 
@@ -146,14 +148,14 @@ def run(args: argparse.Namespace) -> int:
         classing.size_of('--unit', args.unit)
     ready = _ready(args, trace, unit, sample)
     first = _first(args, ready, table, cloud, pricelist)
-    admits = _admits(args)
+    let_in = _admits(args)
     if args.recommend:
         return _recommend(args, ready, first, table, prefetchers)
     setups = [dataclasses.replace(first, strategy=strategy, prefetch=prefetch,
                                   cache_bytes=size, admit=admit)
         for size, strategy, admit, prefetch in itertools.product(
             runs.cache_sizes(args.cache, ready.footprint_bytes),
-            strategies, admits, _beside_none(prefetchers))]
+            strategies, let_in, _beside_none(prefetchers))]
     report = results.head(ready, first)
     with Progress('replay') as progress:
         report['runs'] = [row for _, row in runs.each(
@@ -335,18 +337,17 @@ def _chosen(option: str, text: str, known: List[str], prefix: str = ''
     return names
 
 
-def _admits(args: argparse.Namespace) -> List[str]:
-    """Names of ``--admit``, each with its window."""
-    parsed = [doorkeeper.parse('--admit', name.strip())
+def _admits(args: argparse.Namespace) -> List[Admit]:
+    """Of ``--admit``."""
+    parsed = [admits.parse('--admit', name.strip())
               for name in args.admit.split(',')]
-    if args.recommend and parsed != [(doorkeeper.ALL, 0)]:
+    if args.recommend and parsed != [Admit()]:
         raise BadConfig('--admit: --recommend lets all objects in: leave '
                         'out one of the two')
-    if TUNED in args.strategy and parsed != [(doorkeeper.ALL, 0)]:
+    if TUNED in args.strategy and parsed != [Admit()]:
         raise BadConfig('--admit: a tuned strategy lets all objects in: '
                         'leave out one of the two')
-    return ['%s:%d' % (name, window) if window else name
-            for name, window in parsed]
+    return parsed
 
 
 def _beside_none(prefetchers: List[str]) -> List[str]:

@@ -58,6 +58,21 @@ class Division:
 
 
 @dataclass(frozen=True)
+class Admit:
+    """Which missed objects come to the SSD.
+
+    :param window: those that were missed before, within the misses of so many
+        caches (``strategy.eviction.objects.doorkeeper``); 0: all
+    """
+
+    window: int = 0
+
+    def __str__(self) -> str:
+        """As the option spells it."""
+        return 'second:%d' % self.window if self.window else 'all'
+
+
+@dataclass(frozen=True)
 class TierConf:
     """Limits and rules of the tier daemon.
 
@@ -65,6 +80,8 @@ class TierConf:
         without a line in [engine]
     :param eviction: ``class_ordered``, ``weighted``, or an order for all
         classes
+    :param admit: which versions come to the SSD when they are read from a
+        slower tier
     :param self_tuning: choose the order inside classes (or that of all) by
         what is read
     :param ssd_bytes: room for objects on each device's SSD; 0 takes the
@@ -97,6 +114,7 @@ class TierConf:
 
     engine: str = 'file'
     eviction: str = 'class_ordered'
+    admit: Admit = Admit()
     self_tuning: bool = False
     ssd_bytes: int = 0
     high_watermark: float = 0.85

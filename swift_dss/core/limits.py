@@ -188,6 +188,9 @@ LARGE_CONCURRENCY = 16
 MAX_CLAIMS = 8
 MAX_CLAIM_BYTES = 1024
 
+#: First reads that a device remembers with ``admit = second:N``: 25 MB.
+MAX_KEPT_OUT = 100000
+
 #: Of S3: tags of one object, and characters of a tag's key and value.
 MAX_S3_TAGS = 10
 MAX_S3_TAG_KEY_CHARS = 128

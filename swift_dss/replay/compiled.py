@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
-from swift_dss.strategy.eviction.objects import compiled, doorkeeper
+from swift_dss.strategy.eviction.objects import compiled
 
 if TYPE_CHECKING:
     from swift_dss.strategy.eviction.objects import fast
@@ -23,7 +23,7 @@ NOT_ASKED = 3
 
 def cache(setup: Setup) -> Optional[fast.Cache]:
     """An empty cache in C; None: this set-up has only a Python form."""
-    if setup.tunes or setup.admit != doorkeeper.ALL:
+    if setup.tunes or setup.admit.window:
         return None
     return compiled.make(
         setup.strategy, setup.cache_bytes, setup.table, setup.weights,

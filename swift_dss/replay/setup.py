@@ -8,10 +8,12 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Optional
 
 from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import Admit
 from swift_dss.replay import latency
 from swift_dss.replay.latency import Cloud, Disk, Times
 from swift_dss.replay.prices import Prices
-from swift_dss.strategy.eviction.objects import doorkeeper, orders
+from swift_dss.strategy.eviction.objects import orders
+from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
 from swift_dss.strategy.eviction.objects.verbs import ObjectCache
 from swift_dss.strategy.tuning.cache import TunedCache
 from swift_dss.strategy.tuning.choices import configured
@@ -52,7 +54,7 @@ class Setup:
         0: each request has the rate of one
     :param prices: of room; those of requests and bytes are the cloud's
     :param weights: of classes: for weighted order, and for the cost of GDSF
-    :param admit: of missed objects, see ``doorkeeper.parse``
+    :param admit: of missed objects
     :param cost: of a miss for GDSF, one of COSTS
     :param cut: the figures of the stretches of the run are kept, too
     """
@@ -76,14 +78,14 @@ class Setup:
     think_seconds: Optional[float] = None
     link_bytes_per_second: float = 0.0
     cut: bool = False
-    admit: str = doorkeeper.ALL
+    admit: Admit = Admit()
     cost: str = LATENCY
 
     @property
     def name(self) -> str:
         """The strategy, and who comes in if not all do: ``lru+second:4``."""
-        return self.strategy if self.admit == doorkeeper.ALL else \
-            '%s+%s' % (self.strategy, self.admit)
+        return '%s+%s' % (self.strategy, self.admit) if self.admit.window \
+            else self.strategy
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency
@@ -127,10 +129,9 @@ class Setup:
         cache = orders.make(
             self.strategy, self.cache_bytes, self.table, self.weights,
             self.penalty if uses_cost else None)
-        admit, window = doorkeeper.parse('admit', self.admit)
-        if admit == doorkeeper.SECOND:
-            cache.doorkeeper = doorkeeper.SecondTouch(
-                window * self.cache_bytes)
+        if self.admit.window:
+            cache.doorkeeper = SecondTouch(
+                self.admit.window * self.cache_bytes)
         return cache
 
 

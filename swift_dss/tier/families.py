@@ -27,10 +27,13 @@ FROM_ZERO = {
     'tier.events_dropped': 'events of object servers that were lost',
     'tier.events_failed': 'events of object servers that failed',
     'tier.index_damaged': 'indexes that were set aside as damaged',
+    'tier.kept_out_bytes': 'bytes that a first read did not bring to the SSD',
     'tier.move_errors': 'moves between tiers that failed',
     'tier.order_changes': 'orders of eviction that self-tuning brought into '
                           'force',
     'tier.promoted_bytes': 'bytes that came back to the SSD',
+    'tier.promotions_kept_out': 'first reads that did not bring a version to '
+                                'the SSD',
     'tier.rotten_bytes': 'bytes of a disk that are not those written there',
     'tier.rotten_versions_lost': 'versions that rot took from this node',
 }

@@ -50,6 +50,7 @@ def status(node: Node) -> Dict[str, Any]:
         'pid': os.getpid(), 'up_seconds': time.time() - node.started_at,
         'engine': conf.tier.engine,
         'eviction': node.in_force.configured[0].tier.eviction,
+        'admit': str(conf.tier.admit),
         'self_tuning': node.ledger.tuning.status(),
         'carrier': node.local.mover.io.name,
         'rebuild_needed': node.due.rebuild,
@@ -181,7 +182,8 @@ def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:
         state, name=keeper.device.name, engine=keeper.device.engine,
         block=node.block.gather(
             keeper.device.name, keeper.device.path, node.in_force.table)
-        if keeper.device.is_block else None, wishes=keeper.duties.waiting,
+        if keeper.device.is_block else None, wishes=len(keeper.duties.wishes),
+        kept_out=len(keeper.duties.doorkeeper),
         lacking=keeper.duties.mender.lacking,
         failing=keeper.duties.checks.is_failing,
         oldest_dirty_seconds=None if oldest is None

@@ -23,6 +23,7 @@ from swift_dss.core.classes import ClassTable
 from swift_dss.replay import classing, plan, runs
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import model, named
+from swift_dss.wire.settings import admits
 
 ORDERS = ('lru', 's3fifo', 'gdsf', 'class')
 SHARES = (0.01, 0.05, 0.1)
@@ -77,7 +78,8 @@ def _cells(ready: plan.Plan, jobs: int) -> Iterator[
              if order != 'class' or len(ready.trace.classes()) > 1]
     asked = [(share, order) for share in SHARES for order in names]
     setups = [replace(Setup(order, max(1, int(
-        share * ready.footprint_bytes)), table), admit=admit)
+        share * ready.footprint_bytes)), table),
+        admit=admits.parse('ADMITS', admit))
         for share, order in asked for admit in ('all',) + ADMITS]
     rows = [(row['hit_ratio'], row['ssd_written_bytes'])
             for _, row in runs.each(ready, setups, jobs)]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections import OrderedDict
 from typing import (
     Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set)
 
@@ -26,10 +25,12 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Upload
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import spool
+from swift_dss.tier.hear.passes import Passes
 from swift_dss.tier.hits import Hits
 from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.keep.wishes import Wish
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -37,10 +38,6 @@ from swift_dss.tier.tune.tuning import Tuning
 from swift_dss.tier.workload import Workload
 from swift_dss.wire import classmap
 from swift_dss.wire.control import Event, EventKind, encode_event
-
-#: Versions of which it is known where their last read ended, about 300
-#: bytes each.
-_ENDS = 10000
 
 
 class Ledger:
@@ -66,8 +63,7 @@ class Ledger:
         self._gateway = gateway
         self._metrics = metrics
         self._logger = metrics.logger
-        #: Where the last read of a version ended.
-        self._ends: OrderedDict[VersionId, int] = OrderedDict()
+        self._passes = Passes()
         #: Hears of each upload; MUST be cheap, and never raise.
         self.on_put: Callable[[Event], None] = lambda event: None
 
@@ -198,13 +194,17 @@ class Ledger:
             EventKind.PUT, EventKind.DELETE)]
         gone = self.departures.release(self._index.obsolete(newest))
         rows = self._rows_of(puts)
+        passes = {version: self._passes.hear(version, events)
+                  for version, events in reads.items()}
         with self._index.file.batch():
             self._index.remove_all(gone)
             known = self._index.add(rows)
             classes = self._index.touch({
                 version: (max(event.at for event in events),
                           _classes_named(events))
-                for version, events in reads.items()}, self._going_on(reads),
+                for version, events in reads.items()},
+                {version for version, (goes_on, _) in passes.items()
+                 if goes_on},
                 {version for version, events in reads.items()
                  if len(events) > 1})
         # Known before this batch, so others may be at work on them: the facts
@@ -225,22 +225,8 @@ class Ledger:
                                self.departures.heard(event.version))
         self.tuning.heard(reads, classes, rows, gone)
         for version, events in reads.items():
-            self._note_reads(version, events, classes.get(version))
-
-    def _going_on(self, reads: Mapping[VersionId, Sequence[Event]]
-                  ) -> Set[VersionId]:
-        """Versions with a read that begins where their last one ended."""
-        going_on: Set[VersionId] = set()
-        for version, events in reads.items():
-            end = self._ends.pop(version, 0)
-            for event in events:
-                if event.offset and event.offset == end:
-                    going_on.add(version)
-                end = event.offset + event.length
-            self._ends[version] = end
-            if len(self._ends) > _ENDS:
-                self._ends.popitem(last=False)
-        return going_on
+            self._note_reads(version, events, classes.get(version),
+                             passes[version][1])
 
     def _rows_of(self, puts: Sequence[Event]) -> List[VersionRow]:
         """Describe new versions from their files, as far as they exist."""
@@ -313,15 +299,19 @@ class Ledger:
             version, partition, put_at, read_at))
 
     def _note_reads(self, version: VersionId, events: Sequence[Event],
-                    class_ids: Optional[Sequence[int]]) -> None:
+                    class_ids: Optional[Sequence[int]],
+                    passes: Sequence[int]) -> None:
         """Count hits of one version's reads, and note bytes to promote.
+
+        :param passes: the number of the pass of each read
         """
         if class_ids is None:
             row = self._track(version, events[0].partition,
                               read_at=max(event.at for event in events))
             class_ids = [span.class_id for span in row.spans] if row else []
         slow: Dict[int, None] = {}
-        for event in events:
+        slow_passes: Dict[int, None] = {}
+        for event, number in zip(events, passes):
             read = _bytes_by_class(event)
             if read is None:
                 read = dict.fromkeys(class_ids, event.length)
@@ -329,9 +319,12 @@ class Ledger:
                 self.hits.count(class_id, Tier(event.tier_bits & 7), length)
             if event.tier_bits & ~int(Tier.SSD):
                 slow.update(dict.fromkeys(read))
+                slow_passes[number] = None
         self._local.watcher.on_reads(version, events[-1].partition, events)
         if slow:
-            self._keepers.wish(version, events[-1].partition, sorted(slow))
+            self._keepers.wish(Wish(
+                version, events[-1].partition, tuple(sorted(slow)),
+                tuple(slow_passes)))
 
 
 def _classes_named(events: Iterable[Event]) -> Optional[List[int]]:

@@ -12,7 +12,6 @@ import functools
 import os
 import threading
 import time
-from collections import OrderedDict
 from typing import (
     Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union)
 
@@ -37,14 +36,14 @@ from swift_dss.tier.index.rows import Candidate
 from swift_dss.tier.keep.checks import DiskChecks
 from swift_dss.tier.keep.mender import Mender
 from swift_dss.tier.keep.state import StateBook
+from swift_dss.tier.keep.wishes import (
+    Doorkeeper, Newcomer, Wish, Wishes)
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
 
 #: Candidates taken from the index at a time.
 _BATCH = 64
-#: Versions that wait for promotion; later wishes are dropped.
-_MAX_WISHES = 10000
 #: A round cleans or promotes no longer than this, so that pressure is
 #: looked at again; the rest is the next round's.
 _TURN_SECONDS = 2.0
@@ -59,9 +58,9 @@ NextOf = Callable[[Sequence[int], int, Set[VersionId]], List[Candidate]]
 
 
 class Duties:
-    """The duties of one device's keeper. Called by one thread, but for
-    :meth:`wish`.
+    """The duties of one device's keeper. Called by one thread.
 
+    :ivar wishes: thread-safe
     :param world: its dice choose what is read to see whether a disk fails
     """
 
@@ -80,15 +79,14 @@ class Duties:
         self._logger = metrics.logger
         self._book = book
         self._clock = world.clock
-        self._wishes: OrderedDict[VersionId, Tuple[str, List[int]]] = \
-            OrderedDict()
+        self.wishes = Wishes(metrics)
+        self.doorkeeper = Doorkeeper(metrics)
         self._full_below = 0
         #: Moves that were tried; what :meth:`begin` forgets they change.
         self.moved = 0
         self._found: Optional[Sums] = None
         #: Why no byte can be left to S3 alone in this round; '' if it can.
         self._s3_silent = ''
-        self._guard = threading.Lock()
         self._movers = world.pool(
             max(1, self._in_force.conf.tier.movers),
             'dss-move-' + device.name)
@@ -104,20 +102,6 @@ class Duties:
         """
         self._found = None
         self._s3_silent = ''
-
-    def wish(self, version: VersionId, partition: str,
-             class_ids: List[int]) -> None:
-        """A reader had to take these from a slower tier."""
-        with self._guard:
-            if len(self._wishes) >= _MAX_WISHES:
-                self._metrics.count('tier.wishes_dropped')
-                return
-            self._wishes[version] = (partition, class_ids)
-
-    @property
-    def waiting(self) -> int:
-        """Versions that wait to be brought to the SSD."""
-        return len(self._wishes)
 
     def levels(self, conf: NodeConf) -> Tuple[int, int, int]:
         """(room, used, free on the disk) of the SSD, bytes.
@@ -490,22 +474,20 @@ class Duties:
         """Bring wishes to the SSD; False if some are left for later."""
         until = time.monotonic() + _TURN_SECONDS
         while not self.stopping.is_set():
-            with self._guard:
-                if not self._wishes:
-                    return True
-                if time.monotonic() > until:
-                    return False
-                version, (partition, class_ids) = \
-                    self._wishes.popitem(last=False)
+            if time.monotonic() > until:
+                return not self.wishes
+            wish = self.wishes.take()
+            if wish is None:
+                return True
             if self._book.state.hdd_state not in ('ready', 'full'):
                 continue
-            for class_id in class_ids:
-                self._promote_class(conf, version, partition, class_id)
+            for class_id in wish.class_ids:
+                self._promote_class(conf, wish, class_id)
         return True
 
-    def _promote_class(self, conf: NodeConf, version: VersionId,
-                       partition: str, class_id: int) -> None:
-        row = self._index.get(version)
+    def _promote_class(self, conf: NodeConf, wish: Wish,
+                       class_id: int) -> None:
+        row = self._index.get(wish.version)
         spans = [span for span in row.spans if span.class_id == class_id] \
             if row else []
         need = sum(span.total_bytes - span.ssd_bytes for span in spans)
@@ -515,22 +497,28 @@ class Duties:
             self._metrics.count('tier.promotions_cold')
             return
         room, used, _ = self.levels(conf)
-        high = int(room * conf.tier.high_watermark)
+        low, high = (int(room * mark) for mark in (
+            conf.tier.low_watermark, conf.tier.high_watermark))
         # Cold copies are room.
         loose = min(max(0, used + need - high), sum(
             candidate.evictable_bytes for candidate in self.cold().values()))
         entry = admit(
             self.strategy(conf), self.occupancies(), self._in_force.table,
-            room, used - loose, int(room * conf.tier.low_watermark), high,
-            class_id, need)
+            room, used - loose, low, high, class_id, need)
         if entry.is_refused:
             self._metrics.count('tier.promotions_refused')
+            return
+        is_known = spans[0].warmth is Warmth.HOT or any(
+            span.ssd_bytes for span in spans)
+        if not self.doorkeeper.lets_in(
+                Newcomer(wish, class_id, need, is_known), conf.tier.admit,
+                room, low - used + loose):
             return
         if loose:
             self._evict_cold(loose)
         self._evict(entry)
-        candidate = Candidate(version, partition, row.size, class_id, need)
-        self._each(self._promote_one, [candidate])
+        self._each(self._promote_one, [Candidate(
+            wish.version, wish.partition, row.size, class_id, need)])
 
     def _promote_one(self, candidate: Candidate) -> int:
         self._local.promote(candidate.version, candidate.partition,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from typing import List, Optional
+from typing import Optional
 
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import DssError, TierUnavailable
@@ -22,6 +22,7 @@ from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.keep import backlog
 from swift_dss.tier.keep.duties import Duties
 from swift_dss.tier.keep.state import DeviceState, StateBook, publish
+from swift_dss.tier.keep.wishes import Wish
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -105,10 +106,9 @@ class Keeper:
         else:
             self._look_by(time.monotonic() + SOON_SECONDS)
 
-    def wish(self, version: VersionId, partition: str,
-             class_ids: List[int]) -> None:
-        """A reader had to take these from a slower tier."""
-        self.duties.wish(version, partition, class_ids)
+    def wish(self, wish: Wish) -> None:
+        """A reader had to take bytes from a slower tier."""
+        self.duties.wishes.add(wish)
         self.kick()
 
     def to_mend(self, version: VersionId, partition: str) -> None:

@@ -12,6 +12,7 @@ from swift_dss.io import switch
 from swift_dss.io.workers import World
 from swift_dss.tier.devices import Device
 from swift_dss.tier.keep.keeper import Keeper
+from swift_dss.tier.keep.wishes import Wish
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -72,12 +73,11 @@ class Keepers:
             if not device or keeper.device.name == device:
                 keeper.kick()
 
-    def wish(self, version: VersionId, partition: str,
-             class_ids: List[int]) -> None:
+    def wish(self, wish: Wish) -> None:
         """A reader had to take these classes from a slower tier."""
-        keeper = self.of(version.device)
+        keeper = self.of(wish.version.device)
         if keeper is not None:
-            keeper.wish(version, partition, class_ids)
+            keeper.wish(wish)
 
     def to_mend(self, version: VersionId, partition: str) -> None:
         """A reader met a block that is not as it was written."""

@@ -34,6 +34,7 @@ from swift_dss.strategy.prefetch import build
 from swift_dss.strategy.prefetch.base import Access, Settings, Want
 from swift_dss.tier.hear.intake import Intake
 from swift_dss.tier.keep.keepers import Keepers
+from swift_dss.tier.keep.wishes import Wish
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.local.watch import Watcher
 from swift_dss.tier.metrics import Metrics
@@ -436,8 +437,8 @@ class Prefetcher(Watcher, Ahead, ManifestHearer):
             tiers = self._tiers(piece)
             if all(tier & _LOCAL for tier in tiers):
                 if not all(tier & Tier.SSD for tier in tiers):
-                    self._keepers.wish(piece.version, piece.partition,
-                                       [piece.class_id])
+                    self._keepers.wish(Wish(
+                        piece.version, piece.partition, (piece.class_id,)))
                 self._end(piece, None)
                 return
             if not self._has_room(piece):

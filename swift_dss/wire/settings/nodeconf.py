@@ -17,11 +17,12 @@ from typing import Any, Dict, Mapping, Type, TypeVar
 from urllib.parse import urlsplit
 
 from swift_dss.core.config import (
-    Division, GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
+    Admit, Division, GatewayConf, IoConf, NodeConf, PrefetchConf, TierConf)
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.limits import (
     MAX_BUNDLE_DATA_BYTES, MIN_PREFETCH_STATE_BYTES, RUN_DIR_BYTES)
 from swift_dss.wire.node import shards
+from swift_dss.wire.settings import admits
 
 _TRUE = frozenset(('true', '1', 'yes', 'on', 't', 'y'))
 _FALSE = frozenset(('false', '0', 'no', 'off', 'f', 'n'))
@@ -160,6 +161,8 @@ def _value(where: str, option: str, text: str, default: Any) -> Any:
             return shards.parse(text)
         except BadConfig as err:
             raise BadConfig('%s: %s' % (where, err)) from err
+    if isinstance(default, Admit):
+        return admits.parse(where, text)
     if isinstance(default, bool):
         if text.lower() in _TRUE | _FALSE:
             return text.lower() in _TRUE

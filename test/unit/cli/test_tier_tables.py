@@ -94,3 +94,14 @@ def test_words_of_the_breaker_are_not_shown():
                           'S3 is asked whether it answers again')):
         told, = table_of('GATEWAY', gateway={'state': state})
         assert told.split('  ', 1)[1].strip() == words
+
+
+def test_what_first_reads_did_not_bring_is_told_where_they_bring_not_all():
+    counts = {'tier.promotions_kept_out': 3, 'tier.kept_out_bytes': 2 << 20,
+              'tier.promoted_bytes': 1 << 20}
+    assert 'admit' not in tables.status(dict(
+        STATUS, admit='all', metrics=counts))
+    assert 'admit second:4: 3 first reads did not bring 2.0 MiB to the SSD, ' \
+        'second reads and free room brought 1.0 MiB; 0 first reads are ' \
+        'remembered' in tables.status(dict(
+            STATUS, admit='second:4', metrics=counts))

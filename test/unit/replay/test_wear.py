@@ -7,6 +7,7 @@ import pytest
 
 from swift_dss.cli import main
 from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import Admit
 from swift_dss.replay import latency, plan, results, simulator, timed
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import generators, native
@@ -149,7 +150,7 @@ def test_second_misses_come_in_and_first_ones_are_not_written(way):
     lines = ['%d GET %s 60' % (9000 * at, name)
              for at, name in enumerate('abcbb')]
     assert written(way, trace_of(*lines)) == 240
-    assert written(way, trace_of(*lines), admit='second:4') == 120
+    assert written(way, trace_of(*lines), admit=Admit(4)) == 120
 
 
 @BOTH
@@ -158,7 +159,7 @@ def test_what_clients_write_comes_in_at_once(way, unit):
     lines = ['0 GET a 100 0 99', '9000 PUT b 100 0 99',
              '19000 GET b 100 0 99']
     assert written(way, trace_of(*lines, unit=unit),
-                   admit='second:1') == 200
+                   admit=Admit(1)) == 200
 
 
 @pytest.mark.parametrize('mode', ['through', 'around'])
@@ -166,7 +167,7 @@ def test_both_ways_write_the_same_second_misses(mode):
     trace = generators.generate('gen:chains,requests=4000,writes=0.2')
     room = plan.plan(trace).footprint_bytes // 10
     all_in = written(simulator.replay, trace, room, write=mode)
-    quick, slow = (written(way, trace, room, write=mode, admit='second:2')
+    quick, slow = (written(way, trace, room, write=mode, admit=Admit(2))
                    for way in (simulator.replay, timed.play))
     assert 0 < quick == slow < all_in
 

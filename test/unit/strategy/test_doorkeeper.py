@@ -3,7 +3,6 @@
 import pytest
 
 from swift_dss.core.classes import ClassTable
-from swift_dss.core.errors import BadConfig
 from swift_dss.strategy.eviction.objects import doorkeeper, orders
 from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
 
@@ -56,16 +55,15 @@ def test_it_remembers_no_more_than_its_window():
     assert len(door) == 100
 
 
-@pytest.mark.parametrize('text, wanted', [
-    ('all', ('all', 0)), ('second', ('second', doorkeeper.DEFAULT_WINDOW)),
-    ('second:1', ('second', 1)), ('second:64', ('second', 64))])
-def test_names(text, wanted):
-    assert doorkeeper.parse('--admit', text) == wanted
+def test_it_remembers_no_more_keys_than_it_may():
+    door = doorkeeper.SecondTouch(1 << 60, most_keys=7)
+    for key in range(5000):
+        assert not door.admits(key, 10, 0)
+    assert len(door) == 7
+    assert door.admits(4999, 10, 0)
 
 
-@pytest.mark.parametrize('text', [
-    '', 'third', 'all:1', 'second:', 'second:0', 'second:65', 'second:-1',
-    'second:1.5', 'second:x', 'second:\u00b2'])
-def test_other_names_are_refused(text):
-    with pytest.raises(BadConfig, match='--admit: .*1 to 64'):
-        doorkeeper.parse('--admit', text)
+def test_misses_of_one_read_count_once():
+    door = doorkeeper.SecondTouch(1000)
+    assert [door.admits(1, 10, 0, read) for read in (5, 5, 6, 6)] == [
+        False, False, True, False]

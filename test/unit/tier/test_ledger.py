@@ -252,7 +252,7 @@ def test_a_read_touches_the_classes_that_it_names(rig):
     assert rig.ledger.hits.snapshot() == {
         0: {'reads': 2, 'hits': 1, 'bytes': SIZE + 7, 'hit_bytes': 7},
         9: {'reads': 1, 'hits': 1, 'bytes': 10, 'hit_bytes': 10}}
-    assert rig.keeper.duties.waiting == 1
+    assert len(rig.keeper.duties.wishes) == 1
 
 
 def test_a_read_of_a_version_that_nobody_told_of_tracks_it(rig):
@@ -260,7 +260,7 @@ def test_a_read_of_a_version_that_nobody_told_of_tracks_it(rig):
     rig.ledger.apply([said(place, EventKind.READ, length=SIZE,
                            tier_bits=int(Tier.HDD), at=6.0)])
     assert rig.index.get(place.version).spans[0].ssd_bytes == SIZE
-    assert rig.keeper.duties.waiting == 1
+    assert len(rig.keeper.duties.wishes) == 1
 
 
 def test_an_hdd_copy_that_differs_is_given_up_and_written_again(rig):

@@ -24,6 +24,7 @@ from swift_dss.io.sums import blocks
 from swift_dss.io.workers import inline
 from swift_dss.strategy.agreement import Answer
 from swift_dss.tier.keep import checks, mender
+from swift_dss.tier.keep.wishes import Wish
 from swift_dss.wire.control import Event, EventKind
 from swift_dss.wire.records.blocks import BLOCK_BYTES
 
@@ -442,7 +443,7 @@ def test_what_a_move_meets_is_mended_too(rig):
     rig.local.mover.track(place.version, place.partition)
     with pytest.raises(RottenBytes):
         rig.local.promote(place.version, place.partition)
-    rig.keeper.wish(place.version, place.partition, [0])
+    rig.keeper.wish(Wish(place.version, place.partition, (0,)))
     rig.keeper.round()
     rig.keeper.round()
     assert rig.metrics.snapshot()['tier.rotten_versions_mended'] == 1

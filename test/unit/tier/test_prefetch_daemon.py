@@ -132,8 +132,8 @@ class Bed:
         self.made.start()
         return self.made
 
-    def wish(self, *wished):
-        self.wished.append(wished)
+    def wish(self, wish):
+        self.wished.append(wish)
 
     def store(self, name, parts=12, class_id=0, remote=True, hdd=False):
         body = os.urandom(parts * PART)
@@ -566,7 +566,7 @@ def test_what_is_on_the_hdd_is_brought_to_the_ssd(bed):
     bed.start()
     bed.made.on_read(places[0].version, places[0].partition, 0, PART, False)
     wait(lambda: len(bed.wished) == 2)
-    assert {version for version, _, _ in bed.wished} == {
+    assert {wish.version for wish in bed.wished} == {
         places[1].version, places[2].version}
     assert bed.cloud.asked == []
 

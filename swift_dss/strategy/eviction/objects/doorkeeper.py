@@ -15,63 +15,48 @@ from __future__ import annotations
 
 from typing import Dict, Tuple
 
-from swift_dss.core.errors import BadConfig
-
-#: Names of ``--admit``; the second with ``:WINDOW``.
-ALL, SECOND = 'all', 'second'
-#: Windows, in sizes of the cache.
-DEFAULT_WINDOW = 4
-MAX_WINDOW = 64
-
-
-def parse(option: str, text: str) -> Tuple[str, int]:
-    """``all``, ``second`` or ``second:WINDOW``.
-
-    :returns: name and window
-    :raises BadConfig: it is none of them
-    """
-    name, colon, number = text.partition(':')
-    if name == ALL and not colon:
-        return ALL, 0
-    window = DEFAULT_WINDOW if not colon else int(number) \
-        if number.isascii() and number.isdigit() else 0
-    if name != SECOND or not 1 <= window <= MAX_WINDOW:
-        raise BadConfig(
-            '%s: %r is not all, second, or second:N with N caches of 1 to %d'
-            % (option, text, MAX_WINDOW))
-    return SECOND, window
+#: No limit but that of the bytes.
+_ANY = 1 << 62
+_NONE = 0, 0
 
 
 class SecondTouch:
     """Lets in what was missed before.
 
-    Memory MUST be O(keys of ``window_bytes``), and each verb O(1).
+    Memory MUST be O(keys of ``window_bytes``), and each verb O(1) amortised.
 
     :param window_bytes: sizes of the remembered objects, together; at least 1
+    :param most_keys: that are remembered, whatever their sizes
     """
 
-    def __init__(self, window_bytes: int) -> None:
+    def __init__(self, window_bytes: int, most_keys: int = _ANY) -> None:
         self.window_bytes = window_bytes
-        #: Sizes by key, the longest remembered first.
-        self._kept_out: Dict[int, int] = {}
+        self._most_keys = most_keys
+        #: Size and read by key, the longest remembered first.
+        self._kept_out: Dict[int, Tuple[int, int]] = {}
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._kept_out)
 
-    def admits(self, key: int, size: int, room_bytes: int) -> bool:
+    def admits(self, key: int, size: int, room_bytes: int,
+               read: int = 0) -> bool:
         """Judge a miss, and remember it.
 
         :param size: bytes, at least 1
         :param room_bytes: that are free without an eviction
+        :param read: the number of the read that it is part of, whose misses
+            count once; 0: it is a read of its own
         """
-        before = self._kept_out.pop(key, 0)
-        self._bytes -= before
-        if before or size <= room_bytes:
+        size_before, read_before = self._kept_out.pop(key, _NONE)
+        self._bytes -= size_before
+        if size <= room_bytes or size_before and (
+                not read or read != read_before):
             return True
-        self._kept_out[key] = size
+        self._kept_out[key] = size, read
         self._bytes += size
-        while self._bytes > self.window_bytes:
+        while self._bytes > self.window_bytes or \
+                len(self._kept_out) > self._most_keys:
             oldest = next(iter(self._kept_out))
-            self._bytes -= self._kept_out.pop(oldest)
+            self._bytes -= self._kept_out.pop(oldest)[0]
         return False
