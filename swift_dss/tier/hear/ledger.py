@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from typing import (
-    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set)
+    Callable, Dict, Iterable, List, Mapping, Optional, Sequence)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import List, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from swift_dss.core.config import Admit
 from swift_dss.core.limits import MAX_KEPT_OUT
@@ -114,8 +114,8 @@ class Doorkeeper:
             is_in = newcomer.length <= free_bytes
         else:
             key = hash((newcomer.wish.version, newcomer.class_id))
-            is_in = any([rule.admits(key, newcomer.length, free_bytes, read)
-                         for read in newcomer.wish.reads])
+            is_in = any(rule.admits(key, newcomer.length, free_bytes, read)
+                        for read in newcomer.wish.reads)
         if not is_in:
             self._metrics.count('tier.promotions_kept_out')
             self._metrics.count('tier.kept_out_bytes', newcomer.length)

@@ -1,4 +1,4 @@
-"""Who comes to the SSD at its second read: the daemon with ``[tier] admit``."""
+"""The daemon with ``[tier] admit``: who comes to the SSD at a second read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from swift_dss.wire.control import Event, EventKind
 SIZE = 50 * KIB
 #: Of 1000 KiB, between the watermarks.
 FULL = 16
+SECOND = Admit(4)
 
 
 class Node:
     """A rig whose SSD has no room below its low watermark."""
 
-    def __init__(self, root, admit=Admit(4), full=FULL, **tier):
+    def __init__(self, root, admit=SECOND, full=FULL, **tier):
         self.rig = Rig(root, admit=admit, **tier)
         self.slow = [self.rig.put('slow%d' % number,
                                   sample_bytes(SIZE, number))
