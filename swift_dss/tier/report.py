@@ -48,9 +48,8 @@ def status(node: Node) -> Dict[str, Any]:
                     pinned=spec.pin, warm_copies=spec.warm_copies)
     return {
         'pid': os.getpid(), 'up_seconds': time.time() - node.started_at,
-        'engine': conf.tier.engine,
+        'engine': conf.tier.engine, 'admit': str(conf.tier.admit),
         'eviction': node.in_force.configured[0].tier.eviction,
-        'admit': str(conf.tier.admit),
         'self_tuning': node.ledger.tuning.status(),
         'carrier': node.local.mover.io.name,
         'rebuild_needed': node.due.rebuild,

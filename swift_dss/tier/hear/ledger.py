@@ -194,8 +194,7 @@ class Ledger:
             EventKind.PUT, EventKind.DELETE)]
         gone = self.departures.release(self._index.obsolete(newest))
         rows = self._rows_of(puts)
-        passes = {version: self._passes.hear(version, events)
-                  for version, events in reads.items()}
+        passes = self._passes.hear_all(reads)
         with self._index.file.batch():
             self._index.remove_all(gone)
             known = self._index.add(rows)
@@ -203,8 +202,7 @@ class Ledger:
                 version: (max(event.at for event in events),
                           _classes_named(events))
                 for version, events in reads.items()},
-                {version for version, (goes_on, _) in passes.items()
-                 if goes_on},
+                {version for version, heard in passes.items() if heard[0]},
                 {version for version, events in reads.items()
                  if len(events) > 1})
         # Known before this batch, so others may be at work on them: the facts

@@ -8,7 +8,7 @@ asked for yet; the first byte that is asked for again begins another.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import List, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.wire.control import Event
@@ -41,6 +41,12 @@ class Passes:
     def __init__(self) -> None:
         self._heard: OrderedDict[VersionId, Heard] = OrderedDict()
         self._passes = 0
+
+    def hear_all(self, reads: Mapping[VersionId, Sequence[Event]]
+                 ) -> Dict[VersionId, Tuple[bool, List[int]]]:
+        """Note reads; by version, what :meth:`hear` returns."""
+        return {version: self.hear(version, events)
+                for version, events in reads.items()}
 
     def hear(self, version: VersionId, events: Sequence[Event]
              ) -> Tuple[bool, List[int]]:
