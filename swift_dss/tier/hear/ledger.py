@@ -25,7 +25,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.gateway.ports import Upload
 from swift_dss.gateway.service import Gateway
 from swift_dss.io import spool
-from swift_dss.tier.hear.passes import Passes
+from swift_dss.tier.hear.passes import Heard, Passes
 from swift_dss.tier.hits import Hits
 from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.rows import VersionRow
@@ -202,7 +202,7 @@ class Ledger:
                 version: (max(event.at for event in events),
                           _classes_named(events))
                 for version, events in reads.items()},
-                {version for version, heard in passes.items() if heard[0]},
+                {version for version, told in passes.items() if told.goes_on},
                 {version for version, events in reads.items()
                  if len(events) > 1})
         # Known before this batch, so others may be at work on them: the facts
@@ -223,8 +223,7 @@ class Ledger:
                                self.departures.heard(event.version))
         self.tuning.heard(reads, classes, rows, gone)
         for version, events in reads.items():
-            self._note_reads(version, events, classes.get(version),
-                             passes[version][1])
+            self._note_reads(version, events, classes.get(version), passes)
 
     def _rows_of(self, puts: Sequence[Event]) -> List[VersionRow]:
         """Describe new versions from their files, as far as they exist."""
@@ -298,10 +297,10 @@ class Ledger:
 
     def _note_reads(self, version: VersionId, events: Sequence[Event],
                     class_ids: Optional[Sequence[int]],
-                    passes: Sequence[int]) -> None:
+                    passes: Mapping[VersionId, Heard]) -> None:
         """Count hits of one version's reads, and note bytes to promote.
 
-        :param passes: the number of the pass of each read
+        :param passes: of all versions
         """
         if class_ids is None:
             row = self._track(version, events[0].partition,
@@ -309,7 +308,7 @@ class Ledger:
             class_ids = [span.class_id for span in row.spans] if row else []
         slow: Dict[int, None] = {}
         slow_passes: Dict[int, None] = {}
-        for event, number in zip(events, passes):
+        for event, number in zip(events, passes[version].numbers):
             read = _bytes_by_class(event)
             if read is None:
                 read = dict.fromkeys(class_ids, event.length)

@@ -8,7 +8,7 @@ asked for yet; the first byte that is asked for again begins another.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from swift_dss.core.version import VersionId
 from swift_dss.wire.control import Event
@@ -22,10 +22,21 @@ _PIECES = 8
 _Pieces = List[Tuple[int, int]]
 
 
-class Heard:
+class Heard(NamedTuple):
+    """Reads of a version.
+
+    :param goes_on: one begins where the last one ended
+    :param numbers: that of the pass of each. No other pass has or had it
+    """
+
+    goes_on: bool
+    numbers: List[int]
+
+
+class _Last:
     """The last pass of a version.
 
-    :ivar end: of the last read
+    :ivar end: of its last read
     """
 
     __slots__ = ('end', 'number', 'pieces')
@@ -39,23 +50,18 @@ class Passes:
     """Of the versions that were read last. Called by one thread."""
 
     def __init__(self) -> None:
-        self._heard: OrderedDict[VersionId, Heard] = OrderedDict()
+        self._heard: OrderedDict[VersionId, _Last] = OrderedDict()
         self._passes = 0
 
     def hear_all(self, reads: Mapping[VersionId, Sequence[Event]]
-                 ) -> Dict[VersionId, Tuple[bool, List[int]]]:
-        """Note reads; by version, what :meth:`hear` returns."""
+                 ) -> Dict[VersionId, Heard]:
+        """Note reads, each in its order."""
         return {version: self.hear(version, events)
                 for version, events in reads.items()}
 
-    def hear(self, version: VersionId, events: Sequence[Event]
-             ) -> Tuple[bool, List[int]]:
-        """Note reads of a version.
-
-        :returns: whether one begins where the last one ended; and the number
-            of the pass of each. No other pass has or had that number
-        """
-        heard = self._heard.pop(version, None) or Heard()
+    def hear(self, version: VersionId, events: Sequence[Event]) -> Heard:
+        """Note reads of a version, in their order."""
+        heard = self._heard.pop(version, None) or _Last()
         goes_on, numbers = False, []
         for event in events:
             end = event.offset + event.length
@@ -70,7 +76,7 @@ class Passes:
         self._heard[version] = heard
         if len(self._heard) > _VERSIONS:
             self._heard.popitem(last=False)
-        return goes_on, numbers
+        return Heard(goes_on, numbers)
 
 
 def _overlaps(pieces: _Pieces, begin: int, end: int) -> bool:
