@@ -341,9 +341,7 @@ class DssDiskFileBase(BaseDiskFile):
             super().write_metadata(metadata)
             return
         with posts.lock(self._datadir):
-            there = posts.merged(
-                self, metadata if self.dss_post is None
-                else self.dss_post.completed(metadata))
+            there = posts.merged(self, metadata, self.dss_post)
             metadata.clear()
             metadata.update(there.metadata)
             if there.is_news:

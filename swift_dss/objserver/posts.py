@@ -22,7 +22,7 @@ from typing import (
 
 from swift.common.constraints import valid_timestamp
 from swift.common.exceptions import DiskFileNotExist, DiskFileStateChanged
-from swift.common.swob import HTTPServiceUnavailable
+from swift.common.swob import HTTPConflict, HTTPServiceUnavailable
 from swift.common.utils import Timestamp, config_true_value
 
 from swift_dss.io import waiting
@@ -46,6 +46,7 @@ class Post(NamedTuple):
         but a class may be set at any time after the metadata.
     :param seen_at: the time of the newest classes that it may replace; '' for
         all that are older than it
+    :param class_map: the headers that spell its classes
     """
 
     at: str
@@ -54,6 +55,7 @@ class Post(NamedTuple):
     merges: bool
     delete_at: str = ''
     seen_at: str = ''
+    class_map: Mapping[str, str] = {}
 
     @classmethod
     def of(cls, request: Any) -> Post:
@@ -76,7 +78,8 @@ class Post(NamedTuple):
             del headers['X-Delete-At']
         return cls(at, registers_sent.meta_at, registers_sent.class_at, merges,
                    delete_at if held else '',
-                   headers.get(names.SEEN_MAP_AT, ''))
+                   headers.get(names.SEEN_MAP_AT, ''),
+                   registers_sent.class_map)
 
     def completed(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
         """The controller's metadata, with the parts that the controller did
@@ -99,15 +102,35 @@ class Post(NamedTuple):
         floor = '' if self.merges else str(
             disk_file.get_datafile_metadata()['X-Timestamp'])
         sets_meta = self.meta_at > max(there.meta_at, floor)
-        sets_class = bool(self.class_at) and \
-            self.class_at > max(there.class_at, floor) and \
-            not '' < self.seen_at < there.class_at
+        sets_class = bool(self.class_at) and self.class_at > floor and \
+            registers.has_newer_class(Registers(
+                '', {}, self.class_at, self.class_map), there) and \
+            not self._is_overtaken(there)
         shown = dict(stored)
         if not sets_meta or self.delete_at:
             shown.pop('X-Delete-At', None)
-        shown['X-Timestamp'] = NEVER if sets_meta or sets_class else \
+        shown['X-Timestamp'] = NEVER if sets_meta or sets_class or \
+            self._renames(there, stored['X-Timestamp']) else \
             max(self.at, stored['X-Timestamp'])
         return shown
+
+    def check(self, there: Registers) -> None:
+        """Look again at what it follows from, with the lock held.
+
+        :raises HTTPConflict: another POST came meanwhile
+        """
+        if self._is_overtaken(there):
+            raise HTTPConflict(headers={names.MAP_AT: self.class_at})
+
+    def _is_overtaken(self, there: Registers) -> bool:
+        return bool(self.class_at) and \
+            '' < self.seen_at < there.class_at
+
+    def _renames(self, there: Registers, stored_at: str) -> bool:
+        """Whether another replica has the same under a name that an older
+        version of this software did not give."""
+        return self.merges and \
+            stored_at < registers.file_timestamp(there) <= self.at
 
 
 def persistently(read: Callable[..., Any], *args: Any,
@@ -171,11 +194,14 @@ class Merged(NamedTuple):
     is_news: bool
 
 
-def merged(disk_file: Any, metadata: Mapping[str, str]) -> Merged:
+def merged(disk_file: Any, metadata: Mapping[str, str],
+           post: Optional[Post] = None) -> Merged:
     """Merge a POST with the stored metadata. Call with the object's lock held.
 
     :param disk_file: an open diskfile, or one that was open
     :param metadata: of the POST alone
+    :param post: the request, if it was one
+    :raises HTTPConflict: it follows from classes that have changed
     """
     posted = _newest_post(disk_file)
     data = disk_file.get_datafile_metadata()
@@ -185,6 +211,9 @@ def merged(disk_file: Any, metadata: Mapping[str, str]) -> Merged:
     there = registers.of_data(data)
     if posted is not None:
         there = registers.join(registers.of_post(posted), there)
+    if post is not None:
+        metadata = post.completed(metadata)
+        post.check(there)
     after = registers.to_metadata(registers.join(
         there, registers.of_post(metadata)))
     return Merged(after, posted is None or any(

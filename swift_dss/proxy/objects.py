@@ -176,8 +176,9 @@ class Objects:
         set_headers(request.env, headers)
         if reclassify.sets_metadata(request.env):
             return self._app(request.env, request.start)
-        return reclassify.classify(request.env, request.start, self._app,
-                                   request.target)
+        return reclassify.classify(
+            request.env, request.start, self._app, request.target,
+            headers.get(names.MAP_AT, ''))
 
     def _new_map(self, request: ProxyRequest, asked: Asked,
                  head: Any, size: Optional[int]) -> ClassMap:

@@ -11,8 +11,10 @@ POST that set it:
 Replicas see POSTs in different orders, and some miss one. They converge,
 because the newer side of each register wins (:func:`join`) and because the
 ``.meta`` file's name, which is all that ssync compares, follows from the
-timestamps alone (:func:`file_timestamp`): the same registers have the same
-name, and the replica that knows more has the newer name.
+registers (:func:`file_timestamp`): the same registers have the same name, and
+the replica that knows more has the newer name. Two decisions may follow from
+one look at an object, and so have one time: of their classes one wins, the
+same everywhere, and the name tells them apart.
 
 Timestamps are Swift's internal form: their order is that of the strings.
 """
@@ -20,7 +22,8 @@ Timestamps are Swift's internal form: their order is that of the strings.
 from __future__ import annotations
 
 import re
-from typing import Dict, Mapping, NamedTuple
+import zlib
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from swift_dss.wire import names
 
@@ -39,6 +42,8 @@ _NO_METADATA = frozenset((
 _DATA_ONLY = frozenset((
     'content-length', 'deleted', 'etag', 'x-static-large-object'))
 _SYSMETA = 'x-object-sysmeta-'
+#: Of an offset's 64, those that a timestamp and a bit leave.
+_MARK_BITS = 13
 
 
 class Registers(NamedTuple):
@@ -107,28 +112,37 @@ def of_data(metadata: Mapping[str, str]) -> Registers:
 
 
 def join(left: Registers, other: Registers) -> Registers:
-    """Of each register the newer side; of two of one age, ``left``'s."""
+    """Of each register the newer side; of two of one age, ``left``'s, but
+    for classes, where both orders give the same."""
     newer_meta = other if other.meta_at > left.meta_at else left
-    newer_class = other if other.class_at > left.class_at else left
+    newer_class = other if has_newer_class(other, left) else left
     newer_type = other if other.type_at > left.type_at else left
     return Registers(
         newer_meta.meta_at, newer_meta.meta, newer_class.class_at,
         newer_class.class_map, newer_type.type_at, newer_type.content_type)
 
 
+def has_newer_class(registers: Registers, other: Registers) -> bool:
+    """True if its classes win over the other's."""
+    return registers.class_at >= other.class_at and \
+        _class_age(registers) > _class_age(other)
+
+
 def file_timestamp(registers: Registers) -> str:
     """X-Timestamp of the ``.meta`` file, which begins its name.
 
-    The newer of both timestamps; in its offset the older one, and which of
-    both that is. So the name grows whenever a register does, and no two
-    states share one. Without a class it is stock Swift's value.
+    The newer of both timestamps; in its offset the older one, which of both
+    that is, and a checksum of the classes. So the name grows whenever a
+    register does, and no two states share one, but for one in thousands of
+    two classes of one time. Without a class it is stock Swift's value.
     """
     if not registers.class_at:
         return registers.meta_at
     first, last = sorted((registers.meta_at, registers.class_at))
     return '%s_%016x' % (
         last.partition('_')[0],
-        _raw(first) << 1 | (registers.class_at >= registers.meta_at))
+        (_raw(first) << 1 | (registers.class_at >= registers.meta_at))
+        << _MARK_BITS | _mark(registers.class_map))
 
 
 def to_metadata(registers: Registers) -> Dict[str, str]:
@@ -190,6 +204,21 @@ def _class_at(metadata: Mapping[str, str], class_map: Mapping[str, str],
         return ''
     class_at = metadata.get(names.MAP_AT, '')
     return class_at if is_timestamp(class_at) else otherwise
+
+
+def _class_age(registers: Registers) -> Tuple[str, int, Any]:
+    return (registers.class_at, _mark(registers.class_map),
+            _plain(registers.class_map))
+
+
+def _mark(class_map: Mapping[str, str]) -> int:
+    return zlib.crc32(repr(_plain(class_map)).encode(
+        'utf-8', 'surrogateescape')) & (1 << _MARK_BITS) - 1
+
+
+def _plain(class_map: Mapping[str, str]) -> Any:
+    return sorted((name.lower(), value)
+                  for name, value in class_map.items())
 
 
 def _raw(timestamp: str) -> int:

@@ -22,7 +22,7 @@ from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.large.reading import Reader, Whole, read
 from swift_dss.proxy.large.records import (
     LEASE_SECONDS, Record, Records)
-from swift_dss.proxy.large.segments import Segments, post_alone
+from swift_dss.proxy.large.segments import Segments, after, post_alone
 from swift_dss.proxy.large.spreading import Spreader, Work, shown
 from swift_dss.proxy.large.worker import Worker, state_text
 from swift_dss.proxy.request import ProxyRequest
@@ -170,6 +170,8 @@ class LargeObjects:
             if shown_map is not None:
                 headers = dict(classmap.to_headers(
                     names.TRANSIENT_MAP, shown_map), **record.beside)
+        # Only just newer than the mark: what a newer POST set stays.
+        headers[names.MAP_AT] = after('', record.at)
         said: List[str] = []
 
         def start(status: str, *rest: Any) -> Any:
@@ -195,7 +197,9 @@ class LargeObjects:
     def _spread_marked(self, request: ProxyRequest, record: Record,
                        whole: Whole) -> Optional[ClassMap]:
         try:
-            return self._spread(request, whole, record.class_map, record.at)
+            return self._spread(
+                request, whole, record.class_map, record.at,
+                lambda: self._worker.is_awaited(request.env, record))
         except Unreachable as err:
             self._services.count('large.later')
             self._services.logger.warning('dss: %s', err)
@@ -210,10 +214,11 @@ class LargeObjects:
         return self._reader.static(env, raw)
 
     def _spread(self, request: ProxyRequest, whole: Whole,
-                class_map: ClassMap, at: str) -> ClassMap:
+                class_map: ClassMap, at: str,
+                is_newest: Callable[[], bool] = lambda: True) -> ClassMap:
         maps = self._spreader.spread(request.env, Work(
             owner_of(wsgi_to_str(request.target.path)), whole, class_map,
-            at), request.state.table)
+            at, is_newest=is_newest), request.state.table)
         return shown(whole, maps, class_map, self._services.count)
 
     def _check(self, request: ProxyRequest, whole: Whole,

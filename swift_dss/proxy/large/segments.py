@@ -21,6 +21,7 @@ from swift_dss.proxy.bodies import outgoing, stored
 from swift_dss.proxy.large.batches import Batches, Looked
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import env_key
+from swift_dss.proxy.work.primaries import Primaries
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import classmap, names
@@ -73,11 +74,13 @@ class Change(NamedTuple):
 
     @property
     def headers(self) -> Dict[str, str]:
-        """That spell the map.
+        """That spell the map, and say what it follows from: servers with
+        newer classes refuse it.
 
         :raises TooManySpans: it does not fit them
         """
         headers = classmap.to_headers(names.TRANSIENT_MAP, self.class_map)
+        headers[names.SEEN_MAP_AT] = self.segment.class_at or NEVER
         text = claims.encode(self.claimed)
         if text:
             headers[names.CLAIMS] = text
@@ -107,6 +110,7 @@ class Segments:
     def __init__(self, app: App) -> None:
         self._app = app
         self._batches = Batches(app)
+        self._primaries = Primaries(app)
         self._seen: OrderedDict[str, Mapping[str, str]] = OrderedDict()
 
     def notice(self, env: Env, target: Target,
@@ -122,13 +126,15 @@ class Segments:
         did not look."""
         return self._look(env, path, asks=False)
 
-    def look(self, env: Env, path: str) -> Optional[Segment]:
+    def look(self, env: Env, path: str,
+             newest: bool = False) -> Optional[Segment]:
         """The segment; None if there is none.
 
         :param path: ``/<container>/<object>``
+        :param newest: ask all of its servers, whatever is known
         :raises Unreachable: it cannot be looked at
         """
-        return self._look(env, path, asks=True)
+        return self._look(env, path, asks=True, newest=newest)
 
     def look_many(self, env: Env, paths: Iterable[str],
                   asks_all: bool = False) -> Dict[str, Segment]:
@@ -151,14 +157,15 @@ class Segments:
                 if target in known
                 and not stored.is_symlink(known[target].headers)}
 
-    def _look(self, env: Env, path: str, asks: bool) -> Optional[Segment]:
+    def _look(self, env: Env, path: str, asks: bool,
+              newest: bool = False) -> Optional[Segment]:
         target = named = target_of(env, path)
         for _hop in range(_MAX_LINKS + 1):
-            headers = self._seen.get(_key(env, target))
+            headers = None if newest else self._seen.get(_key(env, target))
             if headers is None:
                 if not asks:
                     return None
-                headers = self._ask(env, target)
+                headers = self._ask(env, target, newest)
             if headers is None:
                 return None
             if not stored.is_symlink(headers):
@@ -171,7 +178,10 @@ class Segments:
                             container, obj)
         return None
 
-    def _ask(self, env: Env, target: Target) -> Optional[Mapping[str, str]]:
+    def _ask(self, env: Env, target: Target,
+             newest: bool) -> Optional[Mapping[str, str]]:
+        if newest:
+            return self._primaries.look(_inner(env), target)
         return reclassify.look(_inner(env), self._app, target)
 
     def give_many(self, env: Env, changes: Iterable[Change]
@@ -185,29 +195,28 @@ class Segments:
         left = [change for change in changes if change.is_needed]
         by_target = {change.segment.target: change for change in left}
         done = self._batches.post(_inner(env), {
-            target: dict(change.headers, **{
-                names.SEEN_MAP_AT: change.segment.class_at or NEVER})
-            for target, change in by_target.items()},
+            target: change.headers for target, change in by_target.items()},
             {target: change.at for target, change in by_target.items()})
         return [change for change in left
                 if change.segment.target not in done]
 
-    def give(self, env: Env, change: Change) -> None:
+    def give(self, env: Env, change: Change) -> bool:
         """Give a segment classes, unless it surely has them.
 
-        Idempotent. A change that is newer than ``at`` stays.
-
+        :returns: False if its servers have classes that are newer than what
+            was seen, or as new as these
         :raises Unreachable: too few of its servers answered
         :raises TooManySpans: the map does not fit its headers
         """
         target, headers = change.segment.target, change.headers
         if not change.is_needed:
-            return
+            return True
         status = post_alone(_inner(env), self._app, target, headers,
                             change.at)
-        # 409: a newer one is there. 404: the segment went meanwhile.
+        # 404: the segment went meanwhile.
         if status not in (202, 409, 404):
             raise Unreachable('%s: POST gives %d' % (target.path, status))
+        return status != 409
 
 
 def post_alone(env: Env, app: App, target: Target,

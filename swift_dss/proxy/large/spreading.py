@@ -16,6 +16,7 @@ from swift_dss.proxy.large.reading import Whole
 from swift_dss.proxy.large.segments import (
     Change, Segment, Segments, after, target_of)
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
+from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.strategy.large import shares
 from swift_dss.wire import classmap, names
@@ -27,6 +28,8 @@ _Item = TypeVar('_Item')
 #: Segments that are looked at before they are changed: some requests to each
 #: of their servers, and a second of their work.
 _AT_ONCE = 500
+#: Others may change a segment meanwhile.
+_ATTEMPTS = 4
 
 
 class Work(NamedTuple):
@@ -36,6 +39,8 @@ class Work(NamedTuple):
     :param at: timestamp of the decision
     :param is_late: done by another than who decided: segments that were
         classified since then stay as they are
+    :param is_newest: whether no newer decision about the large object is
+        known. It is asked where a segment got newer classes
     """
 
     owner: str
@@ -43,6 +48,7 @@ class Work(NamedTuple):
     class_map: ClassMap
     at: str
     is_late: bool = False
+    is_newest: Callable[[], bool] = lambda: True
 
 
 class Spreader:
@@ -101,17 +107,7 @@ class Spreader:
             return self._change(work, segment, claimed[path], table)
 
         def alone(path: str) -> None:
-            segment = self._segments.look(env, path)
-            lives()
-            if segment is None:
-                # A hole in the large object, whatever its class.
-                self._count('large.missing')
-                return
-            change = change_of(path, segment)
-            if change is not None:
-                self._segments.give(env, change)
-                self._count('large.segments')
-            maps[path] = (change or segment).class_map
+            self._give_alone(env, path, change_of, lives, maps)
 
         ahead = list(claimed)
         for start in range(0, len(ahead), _AT_ONCE):
@@ -125,6 +121,28 @@ class Spreader:
             each(alone, [path for path in paths if path not in maps])
         lives()
         return maps
+
+    def _give_alone(self, env: Env, path: str, change_of: Callable[
+            [str, Segment], Optional[Change]], lives: Callable[[], None],
+            maps: Maps) -> None:
+        """Its servers refuse what follows from an old state: the one that
+        was asked may have been away."""
+        for attempt in range(_ATTEMPTS):
+            segment = self._segments.look(env, path, newest=attempt > 0)
+            lives()
+            if segment is None:
+                # A hole in the large object, whatever its class.
+                self._count('large.missing')
+                return
+            change = change_of(path, segment)
+            if change is not None:
+                is_given = self._segments.give(env, change)
+                if not is_given and (change.differs or not attempt):
+                    continue
+                self._count('large.segments')
+            maps[path] = (change or segment).class_map
+            return
+        raise Unreachable('%s changes all the time' % path)
 
     def _look_many(self, env: Env, paths: Sequence[str], change_of: Callable[
             [str, Segment], Optional[Change]], lives: Callable[[], None]
@@ -179,6 +197,9 @@ class Spreader:
         if len(wanted) == 1 and wanted[0].offset == 0 and \
                 wanted[0].end >= segment.size:
             wanted = claims.everywhere(wanted[0].class_id)
+        if segment.class_at > work.at and segment.claimed.get(
+                work.owner, wanted) != wanted and not work.is_newest():
+            raise Unreachable('a newer POST came')
         claimed = {owner: spans for owner, spans in segment.claimed.items()
                    if owner != work.owner}
         claimed[work.owner] = wanted

@@ -121,6 +121,14 @@ class Worker:
         self._services.count('large.done')
         return True
 
+    def is_awaited(self, env: Env, record: Record) -> bool:
+        """Whether the manifest waits for this record, and no newer POST
+        came.
+
+        :raises Unreachable: it cannot be looked at
+        """
+        return is_of(record, self._primaries.look(env, record.target) or {})
+
     def mark(self, env: Env, record: Record, headers: Any) -> bool:
         """Change the classes that the manifest shows, unless a newer POST
         did.

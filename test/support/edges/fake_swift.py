@@ -114,7 +114,9 @@ class FakeSwift:
             if self.is_stock:
                 return Response(status=409, request=request)
             at = request.headers[names.MAP_AT]
-            if at <= headers.get(names.MAP_AT, ''):
+            there = headers.get(names.MAP_AT, '')
+            if at <= there or '' < request.headers.get(
+                    names.SEEN_MAP_AT, '') < there:
                 return Response(status=409, headers={names.MAP_AT: at},
                                 request=request)
             for name in [name for name in headers
@@ -126,7 +128,15 @@ class FakeSwift:
             return Response(status=202, request=request)
         kept = HeaderKeyDict((name, value) for name, value in headers.items()
                              if name.lower().startswith(_LASTING))
+        classes = request.headers
+        if not self.is_stock and '' < classes.get(names.MAP_AT, '') <= \
+                headers.get(names.MAP_AT, ''):
+            classes = headers
         kept.update((name, value) for name, value in request.headers.items()
-                    if name.lower().startswith(_POSTED))
+                    if name.lower().startswith(_POSTED)
+                    and not name.startswith(names.TRANSIENT_MAP))
+        kept.update((name, value) for name, value in classes.items()
+                    if name.startswith(names.TRANSIENT_MAP)
+                    or name == names.MAP_AT)
         self.objects[request.path_info] = (body, kept)
         return Response(status=202, request=request)

@@ -195,7 +195,7 @@ class Slow:
                   asks_all: bool = False) -> Dict[str, Segment]:
         return {}
 
-    def look(self, _env: Any, path: str) -> Segment:
+    def look(self, _env: Any, path: str, newest: bool = False) -> Segment:
         self.events.append('look')
         return Segment(Target('a', *path[1:].split('/')), 9, None, {},
                        '1000000000.00000', '')
@@ -203,8 +203,9 @@ class Slow:
     def give_many(self, _env: Any, changes: Any) -> Any:
         return list(changes)
 
-    def give(self, _env: Any, _change: Any) -> None:
+    def give(self, _env: Any, _change: Any) -> bool:
         self.events.append('give')
+        return True
 
 
 def test_work_on_single_segments_keeps_its_lease() -> None:
@@ -229,14 +230,15 @@ class Contested(Slow):
         return {path: super(Contested, self).look(env, path)
                 for path in paths}
 
-    def look(self, env: Any, path: str) -> Segment:
+    def look(self, env: Any, path: str, newest: bool = False) -> Segment:
         return super().look(env, path)._replace(
             claimed={'other': claims.everywhere(31)},
             class_map=ClassMap.uniform(31), class_at='1000000050.00000')
 
-    def give(self, _env: Any, change: Any) -> None:
+    def give(self, _env: Any, change: Any) -> bool:
         self.events.append('give')
         assert set(change.claimed) == {'other', 'm'}
+        return True
 
 
 def test_what_another_manifest_said_meanwhile_counts() -> None:
