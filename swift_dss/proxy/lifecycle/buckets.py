@@ -27,7 +27,7 @@ from swift_dss.proxy import reclassify
 from swift_dss.proxy.lifecycle.asking import guarded, pages
 from swift_dss.proxy.lifecycle.options import Options
 from swift_dss.proxy.lifecycle.parts import Parts, is_versioned
-from swift_dss.proxy.lifecycle.subjects import Subject, Subjects
+from swift_dss.proxy.lifecycle.subjects import By, Subject, Subjects
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.work.rows import (
@@ -296,7 +296,7 @@ class Buckets:
             if subject.class_map == wanted:
                 return
             is_done, did = self._subjects.give(env, subject, wanted, {
-                names.GIVEN_BY: _BY_US}), 'transitions'
+                names.GIVEN_BY: _BY_US}, By.RULE), 'transitions'
         self._count(counts, did if is_done else 'overtaken')
 
     def _count(self, counts: Counts, event: str) -> None:

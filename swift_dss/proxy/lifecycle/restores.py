@@ -34,7 +34,7 @@ from swift_dss.proxy.large.spreading import each
 from swift_dss.proxy.lifecycle.asking import guarded
 from swift_dss.proxy.lifecycle.buckets import ACCOUNT
 from swift_dss.proxy.lifecycle.options import Options
-from swift_dss.proxy.lifecycle.subjects import Subject, Subjects
+from swift_dss.proxy.lifecycle.subjects import By, Subject, Subjects
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import Target
@@ -58,7 +58,8 @@ READS = 4
 _ROWS = 64
 #: Others may change the object meanwhile.
 _ATTEMPTS = 3
-#: A row without a restoration may be of a request that is going on.
+#: A row without a restoration may be of a request that is going on: it is
+#: looked at ever later, but for so long.
 _GRACE_SECONDS = 600
 #: Segments may lie in containers that clients do not see.
 _HIDDEN = {'X-Backend-Allow-Reserved-Names': 'true'}
@@ -132,7 +133,7 @@ class Restores:
         known = restores.of_headers(subject.headers)
         return self._subjects.give(env, subject, class_map, _beside(
             subject, known._replace(until=until) if known else
-            Restored(until, False, subject.given_by)))
+            Restored(until, False, subject.given_by)), By.CLIENT)
 
     def has_rows(self, env: Env) -> bool:
         """Whether any object is restored."""
@@ -165,8 +166,9 @@ class Restores:
         subject = self._subjects.look(env, target)
         restored = subject and restores.of_headers(subject.headers)
         if subject is None or restored is None:
-            if subject is not None and now - row.made_at < _GRACE_SECONDS \
-                    or self._may_be_restored(env, target):
+            if subject is not None and now - row.made_at < _GRACE_SECONDS:
+                return _after(row.beside, row.made_at + _GRACE_SECONDS, now)
+            if self._may_be_restored(env, target):
                 return _Again(now + _GRACE_SECONDS)
             self._rows.delete(env, row.name, now)
             return _Again(0.0)
@@ -177,7 +179,7 @@ class Restores:
         if not self._bring(env, subject):
             return _after(row.beside, restored.until, now)
         if self._subjects.give(env, subject, subject.class_map, _beside(
-                subject, restored._replace(is_done=True))):
+                subject, restored._replace(is_done=True)), By.RESTORATION):
             self._services.count('restore.done')
         return _Again(now + _AGAIN_SECONDS)
 
@@ -194,7 +196,8 @@ class Restores:
                    restored: Restored) -> float:
         beside = {names.GIVEN_BY: restored.given_by} \
             if restored.given_by else {}
-        if self._subjects.give(env, subject, _before(subject), beside):
+        if self._subjects.give(env, subject, _before(subject), beside,
+                               By.RESTORATION):
             self._services.count('restore.ended')
         return self._now() + _AGAIN_SECONDS
 
@@ -248,9 +251,9 @@ class Restores:
 
 
 def _after(tries: str, end: int, now: float) -> _Again:
-    """The next look at bytes that did not come to the SSD.
+    """The next look at what has yet to come.
 
-    :param end: of the restoration
+    :param end: when it is no longer waited for
     """
     done = int(tries) if tries.isdigit() else 0
     seconds = min(_LATEST_SECONDS, _AGAIN_SECONDS * 2 ** min(done, 30))

@@ -1,11 +1,14 @@
 """An object that is about to be changed on behalf of nobody.
 
 Every change has the time of the version that was looked at, and so loses
-against all that came later.
+against all that came later. Two that follow from one look, by two proxies,
+reach servers in any order: whose decision it is (:class:`By`) is a part of
+the time, so that all servers end with the same one.
 """
 
 from __future__ import annotations
 
+import enum
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from swift.common.swob import HTTPException, wsgi_quote
@@ -33,8 +36,18 @@ from swift_dss.wire import classmap, names
 #: not there. Less than any ``reclaim_age``, so that servers that are away get
 #: the tombstone.
 _UNHEARD_SECONDS = 86400.0
+#: Between decisions of two: a large object takes some, one behind the other.
+_TICKS = 8
 #: Beside its own container: of ``swift upload -S``, and of parts in S3.
 _SEGMENTS = '', SEGMENTS_SUFFIX, '_segments'
+
+
+class By(enum.IntEnum):
+    """Who decides; of two decisions the later one here stands."""
+
+    RULE = 0
+    RESTORATION = 1
+    CLIENT = 2
 
 
 class Subject(NamedTuple):
@@ -67,10 +80,12 @@ class Subject(NamedTuple):
         """``lifecycle``; '' if a client gave the classes, or nobody."""
         return self.headers.get(names.GIVEN_BY) or ''
 
-    @property
-    def next_at(self) -> str:
+    def next_at(self, by: By) -> str:
         """A timestamp: just after all of it that may be changed."""
-        return after('', self.data_at, self.class_at)
+        at = after('', self.data_at, self.class_at)
+        for _tick in range(by * _TICKS):
+            at = after('', at)
+        return at
 
 
 class Subjects:
@@ -104,16 +119,17 @@ class Subjects:
             stored.posted(headers).get(names.MAP_AT, ''), looked_at)
 
     def give(self, env: Env, subject: Subject, class_map: ClassMap,
-             beside: Mapping[str, str]) -> bool:
+             beside: Mapping[str, str], by: By) -> bool:
         """Give it, and all its segments, other classes.
 
         :param beside: headers that go with them
+        :param by: of two who saw the same, the higher one's stay
         :returns: False if it has changed since the look
         :raises Unreachable: too few of its servers answered
         :raises TooManySpans: the map does not fit its headers
         :raises BadClassInput: segments lie in containers of others
         """
-        at = subject.next_at
+        at = subject.next_at(by)
         if stored.is_manifest(subject.headers):
             status = self._give_large(env, subject, class_map, Decided(
                 at, beside))
