@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from swift.common.exceptions import DiskFileNotExist
 from swift.common.utils import Timestamp
@@ -258,22 +258,28 @@ class DssDiskFileBase(BaseDiskFile):
                          classmap.encode(class_map), at=time.time(),
                          name=name, auto=auto))
 
-    def dss_note_read(self, source: VersionBytes, offset: int,
-                      length: int) -> None:
-        """Report a read to the daemon; once a reader."""
+    def dss_note_read(self, source: VersionBytes,
+                      ranges: Sequence[Tuple[int, int]]) -> None:
+        """Report a read to the daemon; once a reader.
+
+        :param ranges: that were read, (start, end)
+        """
         if self.dss_purpose != CLIENT:
             return
         tiers, version = source.tiers_read, source.version
         for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
-        size = self._content_length or 0
-        self.manager.dss_node.events.send_read(version.device, encode_read(
-            version, source.partition, size, offset, length, tiers,
-            time.time(), self.dss_is_manifest, source.client),
-            at_once=source.lacks_bytes)
-        if length:
-            self._record('GET', version, size, source.class_map, offset,
-                         length)
+        size, at = self._content_length or 0, time.time()
+        for start, end in ranges:
+            self.manager.dss_node.events.send_read(
+                version.device, encode_read(
+                    version, source.partition, size, start, end - start,
+                    tiers, at, self.dss_is_manifest, source.client,
+                    classmap.encode_part(source.class_map, start, end)),
+                at_once=source.lacks_bytes)
+            if end > start:
+                self._record('GET', version, size, source.class_map, start,
+                             end - start)
 
     def dss_note_rot(self, source: VersionBytes) -> None:
         """Report to the daemon blocks that are wrong here and right on another

@@ -26,6 +26,8 @@ from swift_dss.objserver.proving import BytesRotten
 #: The WSGI server sends headers with so many bytes, or at the end: an error
 #: before that would be a 500.
 HELD_BYTES = 4096
+#: Of one read that the daemon is told apart.
+_MOST_RANGES = 64
 
 
 class BytesUnavailable(ReplicationException):
@@ -62,7 +64,8 @@ class DssReaderBase(BaseDiskFileReader):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._range_stop: Optional[int] = None
-        self._span: Tuple[int, int] = (-1, -1)
+        #: Ranges that were read, (start, end).
+        self._ranges: List[Tuple[int, int]] = []
         self.dss_bytes: VersionBytes = self._diskfile.dss_open_bytes(
             self._fp.fileno(), self._keep_cache)
 
@@ -128,10 +131,12 @@ class DssReaderBase(BaseDiskFileReader):
         raise BytesUnavailable('%s: %s' % (self._data_file, err))
 
     def _note(self, start: int) -> None:
-        first, last = self._span
         end = start + self._bytes_read
-        self._span = (start if first < 0 else min(first, start),
-                      max(last, end))
+        if self._ranges and (self._ranges[-1][1] == start or
+                             len(self._ranges) >= _MOST_RANGES):
+            first, last = self._ranges.pop()
+            start, end = min(first, start), max(last, end)
+        self._ranges.append((start, end))
 
     def app_iter_range(self, start: Optional[int],
                        stop: Optional[int]) -> Iterator[bytes]:
@@ -175,13 +180,13 @@ class DssReaderBase(BaseDiskFileReader):
             self._diskfile.dss_note_difference(self.dss_bytes)
 
     def _announce(self) -> None:
-        first, last = self._span
-        self._span = (-1, -1)
+        ranges, self._ranges = self._ranges, []
         # The manifest of a dynamic large object is empty, and its read says
         # that its segments come next.
-        if last > first or last == 0 and self._diskfile.dss_is_manifest:
-            self._diskfile.dss_note_read(
-                self.dss_bytes, first, last - first)
+        ranges = [(first, last) for first, last in ranges if last > first
+                  or last == 0 and self._diskfile.dss_is_manifest]
+        if ranges:
+            self._diskfile.dss_note_read(self.dss_bytes, ranges)
 
 
 class _ClosedLater:

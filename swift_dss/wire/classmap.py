@@ -42,6 +42,17 @@ def encode(class_map: ClassMap) -> str:
     return _PREFIX + packed.decode('ascii')
 
 
+def encode_part(class_map: ClassMap, start: int, end: int) -> str:
+    """Text form of a map that has the classes of a range; '' if the object
+    has one class. Outside of the range it says nothing."""
+    if class_map.is_uniform:
+        return ''
+    pieces = list(class_map.split(start, end - start))
+    classes = {piece.class_id for piece in pieces}
+    return str(classes.pop()) if len(classes) == 1 else encode(
+        ClassMap.from_spans(pieces, class_map.rest))
+
+
 def decode(text: str) -> ClassMap:
     """The map that :func:`encode` wrote.
 

@@ -107,11 +107,16 @@ def encode_event(event: Event) -> bytes:
 
 def encode_read(version: VersionId, partition: str, size: int, offset: int,
                 length: int, tier_bits: int, at: float,
-                manifest: bool = False, client: str = '') -> bytes:
+                manifest: bool = False, client: str = '',
+                map_text: str = '') -> bytes:
     """The same bytes as :func:`encode_event` of a READ, without the event
     object: every GET sends one."""
-    return _encode('read', version, partition, size, '', offset, length,
-                   tier_bits, at, manifest, client, '', None)
+    raw = _encode('read', version, partition, size, map_text, offset, length,
+                  tier_bits, at, manifest, client, '', None)
+    if len(raw) <= MAX_EVENT_BYTES or not map_text:
+        return raw
+    return encode_read(version, partition, size, offset, length, tier_bits,
+                       at, manifest, client)
 
 
 def _encode(kind: str, version: VersionId, partition: str, size: int,

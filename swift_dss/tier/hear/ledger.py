@@ -204,7 +204,8 @@ class Ledger:
                 for version, events in reads.items()},
                 {version for version, told in passes.items() if told.goes_on},
                 {version for version, events in reads.items()
-                 if len(events) > 1})
+                 # Ranges of one read have one time.
+                 if len({event.at for event in events}) > 1})
         # Known before this batch, so others may be at work on them: the facts
         # read from their files above may be old by now.
         for row in known:
@@ -309,7 +310,7 @@ class Ledger:
         slow: Dict[int, None] = {}
         slow_passes: Dict[int, None] = {}
         for event, number in zip(events, passes[version].numbers):
-            read = _bytes_by_class(event)
+            read = bytes_by_class(event)
             if read is None:
                 read = dict.fromkeys(class_ids, event.length)
             for class_id, length in read.items():
@@ -328,14 +329,14 @@ def _classes_named(events: Iterable[Event]) -> Optional[List[int]]:
     """Classes that these reads say they were of; None: all there are."""
     length_by_class: Dict[int, int] = {}
     for event in events:
-        read = _bytes_by_class(event)
+        read = bytes_by_class(event)
         if read is None:
             return None
         length_by_class.update(read)
     return list(length_by_class)
 
 
-def _bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
+def bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
     """Class id to bytes that were read of it, if the event knows."""
     if not event.map_text:
         return None

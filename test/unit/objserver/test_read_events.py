@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import time
-from typing import Any, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 import eventlet
 import pytest
@@ -14,10 +15,11 @@ from support.rigs.dss_disk import Disk
 from swift.obj.diskfile import read_metadata, write_metadata
 
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
-from swift_dss.core.spans import ClassMap
+from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
 from swift_dss.io.place.attributes import VALUE_BYTES
 from swift_dss.objserver import events
+from swift_dss.tier.hear.ledger import bytes_by_class
 from swift_dss.wire import control
 
 BODY = b'x' * 1000
@@ -68,6 +70,67 @@ def test_the_first_read_goes_at_once_and_the_next_together(
         later = datagrams(heard)
     assert [len(batch) for batch in later] == [3]
     assert disk.logger.counts.get('dss.events.dropped') is None
+
+
+def told(heard: Any) -> List[control.Event]:
+    return [event for batch in datagrams(heard) for event in batch]
+
+
+MIXED = ClassMap.from_spans([Span(0, 100, 1), Span(500, 100, 2)], 3)
+
+
+@pytest.mark.parametrize('start, stop, wanted', [
+    (0, 100, {1: 100}), (50, 150, {1: 50, 3: 50}), (700, 800, {3: 100}),
+    (0, 1000, {1: 100, 2: 100, 3: 800})])
+def test_a_read_says_which_classes_it_was_of(
+        disk: Disk, heard: Any, start: int, stop: int,
+        wanted: Dict[int, int]) -> None:
+    disk.put('o', BODY, MIXED)
+    told(heard)
+    disk.read('o', start, stop)
+    event, = told(heard)
+    assert (event.offset, event.length) == (start, stop - start)
+    assert bytes_by_class(event) == wanted
+
+
+def test_a_read_of_one_class_needs_no_words(disk: Disk, heard: Any) -> None:
+    disk.put('o', BODY, ClassMap.uniform(1))
+    told(heard)
+    disk.read('o')
+    assert [event.map_text for event in told(heard)] == ['']
+
+
+def test_of_several_ranges_nothing_between_them_was_read(
+        disk: Disk, heard: Any) -> None:
+    disk.put('o', BODY, MIXED)
+    told(heard)
+    disk_file = disk.open_file('o')
+    with disk_file.open():
+        reader = disk_file.reader()
+    b''.join(reader.app_iter_ranges(
+        [(0, 10), (510, 520), (520, 530)], 'a/b', 'limit', 1000))
+    events = told(heard)
+    assert [(event.offset, event.length) for event in events] == [
+        (0, 10), (510, 20)]
+    assert [bytes_by_class(event) for event in events] == [{1: 10}, {2: 20}]
+    # One read, whatever it is of.
+    assert len({event.at for event in events}) == 1
+
+
+def test_too_many_ranges_for_a_datagram_are_left_out(
+        disk: Disk, heard: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(control, 'MAX_EVENT_BYTES', 1000)
+    dice = random.Random(3)
+    size = 1 << 20
+    starts = sorted(dice.sample(range(0, size, 2), 500))
+    disk.put('o', b'x' * size, ClassMap.from_spans(
+        [Span(start, 1, 1 + dice.randrange(3)) for start in starts], 0))
+    told(heard)
+    disk.read('o')
+    assert [event.map_text for event in told(heard)] == ['']
+    disk.read('o', starts[0], starts[0] + 1)
+    event, = told(heard)
+    assert sum(bytes_by_class(event).values()) == 1
 
 
 def test_many_reads_fill_whole_datagrams(

@@ -255,6 +255,25 @@ def test_a_read_touches_the_classes_that_it_names(rig):
     assert len(rig.keeper.duties.wishes) == 1
 
 
+def test_several_ranges_of_one_read_are_one_read(rig, monkeypatch):
+    seen = []
+    real = rig.index.touch
+
+    def touch(reads, sequential=(), again=()):
+        seen.append(len(again))
+        return real(reads, sequential, again)
+    monkeypatch.setattr(rig.index, 'touch', touch)
+    place = stored(rig, 1)
+    rig.ledger.apply([said(place, at=5.0)])
+    rig.ledger.apply([
+        said(place, EventKind.READ, offset=offset, length=1, tier_bits=1,
+             at=at) for offset, at in ((0, 6.0), (9, 6.0))])
+    rig.ledger.apply([
+        said(place, EventKind.READ, offset=offset, length=1, tier_bits=1,
+             at=at) for offset, at in ((0, 7.0), (9, 8.0))])
+    assert seen[-2:] == [0, 1]
+
+
 def test_a_read_of_a_version_that_nobody_told_of_tracks_it(rig):
     place = stored(rig, 1)
     rig.ledger.apply([said(place, EventKind.READ, length=SIZE,

@@ -93,15 +93,16 @@ def test_events_survive_their_datagram():
 
 @given(some_texts, some.one_of(some.none(), some.integers(0, 20)),
        some.integers(0, 1 << 62), some.floats(0, 1e11), some.booleans(),
-       some.sampled_from(['', '0123456789ab']))
+       some.sampled_from(['', '0123456789ab']),
+       some.sampled_from(['', '25', 'm1:' + 'x' * 5000]))
 def test_a_read_is_written_as_any_event_is(device, frag_index, size, at,
-                                           manifest, client):
+                                           manifest, client, map_text):
     version = VersionId(device, 1, 'ab' * 16, '1700000000.00000', frag_index)
     assert control.encode_read(version, '12', size, 7, 8, 3, at,
-                               manifest, client) == \
+                               manifest, client, map_text) == \
         control.encode_event(control.Event(
-            control.EventKind.READ, version, '12', size, '', 7, 8, 3, at,
-            manifest, client))
+            control.EventKind.READ, version, '12', size, map_text, 7, 8, 3,
+            at, manifest, client))
 
 
 def test_a_map_too_long_for_a_datagram_is_left_out():
