@@ -134,7 +134,11 @@ class Large:
                           % (container, name))
         pieces: List[Piece] = []
         offset = 0
-        for row in await self._rows(container, name):
+        rows = await self._rows(container, name)
+        if rows is None:
+            raise OSError('dss://%s/%s: it changed while it was read'
+                          % (container, name))
+        for row in rows:
             if 'range' in row or 'path' not in row:
                 return None
             inner_container, inner = row['path'].lstrip('/').split('/', 1)
@@ -209,11 +213,14 @@ class Large:
             raise OSError('dss://%s/%s: not removed: %s %s' % (
                 container, name, errors[0][0], errors[0][1]))
 
-    async def _rows(self, container: str, name: str) -> List[Dict[str, Any]]:
-        answer = await self._store.send(Request('GET', container, name,
-                                                query=_GET))
-        rows = json.loads(answer.body)
-        return [_as_put(row) for row in rows]
+    async def _rows(self, container: str,
+                    name: str) -> Optional[List[Dict[str, Any]]]:
+        """Of a manifest; None if it is none any more."""
+        answer = await self._store.send(Request(
+            'GET', container, name, query=_GET, allow=(404,)))
+        if answer.status == 404 or not is_large(answer):
+            return None
+        return [_as_put(row) for row in json.loads(answer.body)]
 
     async def _all_names(self, container: str, name: str,
                          depth: int = 0) -> List[str]:
@@ -221,7 +228,7 @@ class Large:
         top = container if not depth else container[:-len(
             segments_container(''))]
         names: List[str] = []
-        for row in await self._rows(container, name):
+        for row in await self._rows(container, name) or ():
             inner_container, _, inner = row.get(
                 'path', '').lstrip('/').partition('/')
             if inner_container != segments_container(top):

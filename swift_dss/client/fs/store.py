@@ -92,7 +92,8 @@ class Store:
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=20.0, sock_read=idle_seconds)
         self._session: Optional[aiohttp.ClientSession] = None
-        self._info: Optional[Dict[str, Any]] = None
+        #: The answer, or the question under way.
+        self._info: Optional[asyncio.Task[Dict[str, Any]]] = None
 
     async def send(self, request: Request) -> Answer:
         """The answer, whole.
@@ -173,18 +174,27 @@ class Store:
             marker = page[-1].get('name') or page[-1]['subdir']
 
     async def info(self) -> Dict[str, Any]:
-        """What the cluster says about itself; empty if it doesn't."""
-        if self._info is None:
-            access = await self._access(None)
-            root = access.storage_url.rsplit('/v1', 1)[0]
-            answer = await self.send(Request(
-                'GET', url=root + '/info', allow=(401, 403, 404)))
-            self._info = json.loads(answer.body) \
-                if answer.status == 200 else {}
-        return self._info or {}
+        """What the cluster says about itself; empty if it doesn't. Many who
+        ask at once ask it once."""
+        if self._info is None or self._info.done() and (
+                self._info.cancelled() or self._info.exception()):
+            self._info = asyncio.ensure_future(self._ask_info())
+        # One who gives up ends no question of others.
+        return await asyncio.shield(self._info)
+
+    async def _ask_info(self) -> Dict[str, Any]:
+        access = await self._access(None)
+        root = access.storage_url.rsplit('/v1', 1)[0]
+        answer = await self.send(Request(
+            'GET', url=root + '/info', allow=(401, 403, 404)))
+        said: Dict[str, Any] = json.loads(answer.body) \
+            if answer.status == 200 else {}
+        return said
 
     async def close(self) -> None:
         """Give up all connections."""
+        if self._info is not None:
+            self._info.cancel()
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()

@@ -95,6 +95,33 @@ def rest(handler):
     handler.say(206, BODY[start:])
 
 
+def infos(server, count, **words):
+    async def ask(store):
+        return await asyncio.gather(*(
+            store.info() for _ in range(count)), **words)
+    return with_store(server, ask)
+
+
+def test_many_who_want_to_know_the_cluster_ask_once(server):
+    server.plan[:] = [lambda handler: handler.say(200, b'{"dss": {}}')]
+    assert infos(server, 20) == [{'dss': {}}] * 20
+    assert [seen[1] for seen in server.seen] == ['/info']
+
+
+def test_a_question_about_the_cluster_that_failed_is_asked_again(server):
+    async def ask(store):
+        with pytest.raises(OSError):
+            await store.info()
+        first, second = (asyncio.ensure_future(store.info())
+                         for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+    server.plan[:] = [later(400), lambda handler: handler.say(200, b'{}')]
+    assert with_store(server, ask) == {}
+    assert len(server.seen) == 2
+
+
 @pytest.mark.parametrize('status', [408, 429, 500, 502, 503, 504])
 def test_it_tries_again_where_that_may_help(server, status):
     server.plan[:0] = [later(status)]

@@ -196,6 +196,40 @@ def test_segments_of_kept_versions_stay(name):
     assert len(segments(swift)) == 4
 
 
+@pytest.mark.parametrize('meanwhile', [
+    None, ({}, b'small'), ({}, b'[{"name": "/c_segments/o"}]')])
+def test_an_object_that_changes_before_its_manifest_is_read(meanwhile):
+    """Between two looks at what is replaced it is deleted, or written by
+    another."""
+    swift = Swift()
+    write(swift, b'x' * 35)
+
+    class Meets(Swift):
+        def GET(self, request):
+            if request.path == 'c/o' and request.query:
+                self.objects.pop('c/o')
+                if meanwhile is None:
+                    return 404, {}, b''
+                self.objects['c/o'] = meanwhile
+                return 200, *meanwhile
+            return super().GET(request)
+    swift.__class__ = Meets
+    write(swift, b'new')
+    assert swift.objects['c/o'][1] == b'new'
+
+
+def test_a_copy_of_an_object_that_changes_is_an_error():
+    swift = Swift()
+    write(swift, b'x' * 35)
+    swift.objects['c/o'] = {}, b'small'
+
+    async def run():
+        with pytest.raises(OSError, match='changed'):
+            await Large(swift).pieces('c', 'o')
+    swift.GET = lambda request: (200, *swift.objects[request.path])
+    asyncio.run(run())
+
+
 def test_removing_old_segments_may_fail():
     swift = Swift()
     write(swift, b'x' * 35)
