@@ -199,7 +199,7 @@ class LargeObjects:
         try:
             return self._spread(
                 request, whole, record.class_map, record.at,
-                lambda: self._worker.is_awaited(request.env, record))
+                lambda: self._worker.waits_for(request.env, record))
         except Unreachable as err:
             self._services.count('large.later')
             self._services.logger.warning('dss: %s', err)

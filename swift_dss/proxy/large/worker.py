@@ -121,7 +121,7 @@ class Worker:
         self._services.count('large.done')
         return True
 
-    def is_awaited(self, env: Env, record: Record) -> bool:
+    def waits_for(self, env: Env, record: Record) -> bool:
         """Whether the manifest waits for this record, and no newer POST
         came.
 
