@@ -19,15 +19,15 @@ from test_lifecycle_rounds import swift as swift
 
 from swift_dss.wire import names
 
-O = '/v1/a/c/o'
+PATH = '/v1/a/c/o'
 
 
 def time_of(swift: Swift, decide: Callable[[], Any]) -> str:
     """Of the classes that it sets; the object is as before."""
-    before = copy.deepcopy(swift.objects[O])
+    before = copy.deepcopy(swift.objects[PATH])
     decide()
-    at = str(swift.objects[O][1][names.MAP_AT])
-    swift.objects[O] = before
+    at = str(swift.objects[PATH][1][names.MAP_AT])
+    swift.objects[PATH] = before
     return at
 
 
@@ -36,8 +36,8 @@ def made(request: Any, dss: Any, swift: Swift) -> Any:
     """An object; a large one too."""
     more: Dict[str, str] = {'X_Object_Manifest': 'c/none/'} \
         if request.param else {}
-    call(dss, 'PUT', O, X_DSS_Object_Class='27', body=b'', **more)
-    swift.age(O, 1)
+    call(dss, 'PUT', PATH, X_DSS_Object_Class='27', body=b'', **more)
+    swift.age(PATH, 1)
     set_rules(dss, rule(to('STANDARD_IA')))
     return dss
 
@@ -64,8 +64,8 @@ def test_a_client_wins_over_what_becomes_of_a_restoration(
 def test_a_look_before_the_object_is_restored_puts_nothing_off(
         dss: Any, swift: Swift) -> None:
     """The row is written first."""
-    call(dss, 'PUT', O, X_DSS_Object_Class='27')
-    swift.before[('POST', O)] = lambda: work(restores_of(dss))
+    call(dss, 'PUT', PATH, X_DSS_Object_Class='27')
+    swift.before[('POST', PATH)] = lambda: work(restores_of(dss))
     assert restore(dss) == 202
     row, = rows_of(swift, 'restores')
     assert float(swift.objects[row][1]['X-Object-Meta-Until']) \

@@ -211,7 +211,7 @@ def test_an_object_that_changes_before_its_manifest_is_read(meanwhile):
                 if meanwhile is None:
                     return 404, {}, b''
                 self.objects['c/o'] = meanwhile
-                return 200, *meanwhile
+                return (200, *meanwhile)
             return super().GET(request)
     swift.__class__ = Meets
     write(swift, b'new')
