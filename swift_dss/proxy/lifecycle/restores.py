@@ -250,14 +250,14 @@ class Restores:
         return answer
 
 
-def _after(tries: str, end: int, now: float) -> _Again:
+def _after(tries: str, end: float, now: float) -> _Again:
     """The next look at what has yet to come.
 
     :param end: when it is no longer waited for
     """
     done = int(tries) if tries.isdigit() else 0
     seconds = min(_LATEST_SECONDS, _AGAIN_SECONDS * 2 ** min(done, 30))
-    return _Again(min(now + seconds, float(end)), str(done + 1))
+    return _Again(min(now + seconds, end), str(done + 1))
 
 
 def _before(subject: Subject) -> ClassMap:
