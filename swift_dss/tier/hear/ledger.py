@@ -203,9 +203,7 @@ class Ledger:
                           _classes_named(events))
                 for version, events in reads.items()},
                 {version for version, told in passes.items() if told.goes_on},
-                {version for version, events in reads.items()
-                 # Ranges of one read have one time.
-                 if len({event.at for event in events}) > 1})
+                _read_again(reads))
         # Known before this batch, so others may be at work on them: the facts
         # read from their files above may be old by now.
         for row in known:
@@ -323,6 +321,13 @@ class Ledger:
             self._keepers.wish(Wish(
                 version, events[-1].partition, tuple(sorted(slow)),
                 tuple(slow_passes)))
+
+
+def _read_again(reads: Mapping[VersionId, Sequence[Event]]
+                ) -> Set[VersionId]:
+    """Versions with more than one read; ranges of one have one time."""
+    return {version for version, events in reads.items()
+            if len({event.at for event in events}) > 1}
 
 
 def _classes_named(events: Iterable[Event]) -> Optional[List[int]]:
