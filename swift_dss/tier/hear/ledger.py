@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from typing import (
-    Callable, Dict, Iterable, List, Mapping, Optional, Sequence)
+    Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set)
 
 from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import (
