@@ -259,10 +259,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--settings', type=int, default=len(SETTINGS))
     parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--trouble', choices=TROUBLES)
+    parser.add_argument('--loss', choices=LOSSES)
     parser.add_argument('--segments', type=int, default=200)
     parser.add_argument('--twin', action='store_true')
     args = parser.parse_args()
-    report = run(SETTINGS[:1 if args.twin else args.settings], args.seed,
+    settings = [setting for setting in SETTINGS
+                if args.trouble in (None, setting.trouble)
+                and args.loss in (None, setting.loss)]
+    report = run(settings[:1 if args.twin else args.settings], args.seed,
                  args.segments, args.twin)
     print(json.dumps(report, indent=1))
     return bool(report['wrong']) != args.twin

@@ -201,7 +201,8 @@ class Rounds:
             self.made.kill(node)
         self.made.revive(away)
         client = self._client('p2')  # the token has come to its end
-        assert client.head(kept).ok
+        shown = client.head(kept)
+        assert shown.ok, (kept, shown.status, away, rest)
         time.sleep(_LOOKS_SECONDS)
         for node in rest:
             self.made.revive(node)
@@ -211,16 +212,16 @@ class Rounds:
         until = time.monotonic() + _REST_SECONDS
         wanted = {name: (BRONZE if name != newer else None, '')
                   for name in names_of}
-        shown: Dict[str, Any] = {}
-        while shown != wanted and time.monotonic() < until:
+        seen: Dict[str, Any] = {}
+        while seen != wanted and time.monotonic() < until:
             time.sleep(0.5)
             replies = {name: client.head(name, {'X-Newest': 'true'})
                        for name in names_of}
-            shown = {name: (_class_of(reply), reply.headers.get(RESTORE, ''))
-                     for name, reply in replies.items()}
+            seen = {name: (_class_of(reply), reply.headers.get(RESTORE, ''))
+                    for name, reply in replies.items()}
         self.objects += len(names_of)
-        self.wrong += ['restored %s is %s' % (name, shown[name])
-                       for name in names_of if shown[name] != wanted[name]]
+        self.wrong += ['restored %s is %s' % (name, seen[name])
+                       for name in names_of if seen[name] != wanted[name]]
 
     def _replicate(self) -> None:
         time.sleep(_ROUND_SECONDS)
@@ -348,9 +349,10 @@ class Rounds:
 
     def _judge(self, setting: Setting, proxy: str,
                things: List[Thing]) -> None:
-        if setting.nodes:
-            # They missed some; whatever they have must not win. X-Newest
-            # would not tell: it compares data alone.
+        # Nodes that were killed missed some, and so did those that a POST of
+        # a leader did not reach any more: whatever they have must not win.
+        # X-Newest would not tell: it compares data alone.
+        if setting.nodes or setting.trouble != 'none':
             self._replicate()
         until = time.monotonic() + _REST_SECONDS
         while any(self._seen_wrong(proxy, things)) and \

@@ -7,6 +7,7 @@ is written down first (``proxy.large.records``).
 
 from __future__ import annotations
 
+import time
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional)
 
@@ -38,6 +39,8 @@ Send = Callable[[ProxyRequest, Dict[str, str]], Body]
 #: They move a manifest as it is: its segments know their classes.
 _MOVERS = ('VW', 'OV')
 _DLO = env_key(stored.DYNAMIC)
+#: Seconds until a POST under way makes its lease longer.
+_RENEW_SECONDS = LEASE_SECONDS / 3
 
 
 class Decided(NamedTuple):
@@ -199,11 +202,22 @@ class LargeObjects:
         try:
             return self._spread(
                 request, whole, record.class_map, record.at,
-                lambda: self._worker.waits_for(request.env, record))
+                lambda: self._worker.waits_for(request.env, record),
+                self._renewing(request.env, record))
         except Unreachable as err:
             self._services.count('large.later')
             self._services.logger.warning('dss: %s', err)
             return None
+
+    def _renewing(self, env: Env, record: Record) -> Callable[[int], None]:
+        """What keeps the record ours while segments are done."""
+        due = [time.monotonic() + _RENEW_SECONDS]
+
+        def done(_count: int) -> None:
+            if time.monotonic() >= due[0]:
+                due[0] = time.monotonic() + _RENEW_SECONDS
+                self._records.renew(env, record)
+        return done
 
     def _of_put(self, request: ProxyRequest) -> Whole:
         env = request.env
@@ -215,10 +229,11 @@ class LargeObjects:
 
     def _spread(self, request: ProxyRequest, whole: Whole,
                 class_map: ClassMap, at: str,
-                is_newest: Callable[[], bool] = lambda: True) -> ClassMap:
+                is_newest: Callable[[], bool] = lambda: True,
+                done: Callable[[int], None] = lambda count: None) -> ClassMap:
         maps = self._spreader.spread(request.env, Work(
             owner_of(wsgi_to_str(request.target.path)), whole, class_map,
-            at, is_newest=is_newest), request.state.table)
+            at, is_newest=is_newest), request.state.table, done)
         return shown(whole, maps, class_map, self._services.count)
 
     def _check(self, request: ProxyRequest, whole: Whole,

@@ -9,6 +9,7 @@ Records name no keys and hold no data.
 from __future__ import annotations
 
 import json
+import random
 import time
 from typing import Iterator, List, Mapping, NamedTuple, Optional
 
@@ -67,8 +68,11 @@ class Records:
             'beside': dict(record.beside)}).encode(), time.time() + seconds)
 
     def names(self, env: Env) -> List[str]:
-        """Of the oldest records; [] if they cannot be listed."""
-        return [row.name for row in self._rows.page(env, most=_MANY)]
+        """Of some records that are nobody's, as the listing has it, in any
+        order: the oldest may be of work that cannot be done."""
+        now = time.time()
+        due = [row.name for row in self._rows.every(env) if row.until <= now]
+        return random.sample(due, min(_MANY, len(due)))
 
     def take(self, env: Env, name: str) -> Optional[Record]:
         """A record whose lease has run out, with a lease of our own; None if

@@ -88,9 +88,7 @@ class Worker:
             waiting.sleep(_LOOK_SECONDS * random.uniform(0.5, 1.5))
             try:
                 env = own_env()
-                record_names = self._records.names(env)
-                random.shuffle(record_names)
-                for name in record_names:
+                for name in self._records.names(env):
                     record = self._records.take(env, name)
                     if record is not None:
                         self._services.count('large.resumed')

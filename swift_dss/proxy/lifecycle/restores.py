@@ -16,7 +16,9 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import random
 import threading
+import time
 from typing import Callable, Dict, NamedTuple
 
 from swift.common.swob import (
@@ -74,6 +76,33 @@ class _Again(NamedTuple):
 
     at: float
     tries: str = ''
+
+
+class _Led(Exception):
+    """Another proxy leads by now."""
+
+
+class _Lead:
+    """Keeps the lead while much is read: a lease is shorter than that.
+
+    :param leads: whether this process goes on
+    """
+
+    def __init__(self, leads: Callable[[], bool], lease_seconds: float
+                 ) -> None:
+        self._leads = leads
+        self._seconds = lease_seconds / 4
+        self._due = time.monotonic() + self._seconds
+
+    def keep(self) -> None:
+        """Ask now and then.
+
+        :raises _Led: another leads
+        """
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + self._seconds
+            if not self._leads():
+                raise _Led
 
 
 class Restores:
@@ -145,23 +174,29 @@ class Restores:
         :param leads: whether this process goes on
         """
         rows = self._rows.due(env, leads)
+        lead = _Lead(leads, self._options.lease_seconds)
         while True:
             batch = list(itertools.islice(rows, _ROWS))
             if not batch:
                 return
-            each(functools.partial(self._guarded, env, leads), batch, READS)
+            each(functools.partial(self._guarded, env, leads, lead), batch,
+                 READS)
 
-    def _guarded(self, env: Env, leads: Callable[[], bool],
+    def _guarded(self, env: Env, leads: Callable[[], bool], lead: _Lead,
                  row: Row) -> None:
         if not leads():
             return
         again = _Again(self._now() + 30, row.beside)
         with guarded(self._services, 'restore', row.name):
-            again = self._do(env, row, Target(*json.loads(row.body)))
+            try:
+                again = self._do(env, row, Target(*json.loads(row.body)),
+                                 lead)
+            except _Led:
+                return
         if again.at:
             self._rows.touch(env, row.name, again.at, again.tries)
 
-    def _do(self, env: Env, row: Row, target: Target) -> _Again:
+    def _do(self, env: Env, row: Row, target: Target, lead: _Lead) -> _Again:
         now = self._now()
         subject = self._subjects.look(env, target)
         restored = subject and restores.of_headers(subject.headers)
@@ -176,7 +211,7 @@ class Restores:
             return _Again(self._give_back(env, subject, restored))
         if restored.is_done:
             return _Again(float(restored.until))
-        if not self._bring(env, subject):
+        if not self._bring(env, subject, lead):
             return _after(row.beside, restored.until, now)
         if self._subjects.give(env, subject, subject.class_map, _beside(
                 subject, restored._replace(is_done=True)), By.RESTORATION):
@@ -201,7 +236,7 @@ class Restores:
             self._services.count('restore.ended')
         return self._now() + _AGAIN_SECONDS
 
-    def _bring(self, env: Env, subject: Subject) -> bool:
+    def _bring(self, env: Env, subject: Subject, lead: _Lead) -> bool:
         """Read what is not on the SSD.
 
         :returns: whether all is there
@@ -217,7 +252,9 @@ class Restores:
                 if use.path))
         missing = [target for target in targets
                    if not self._is_at_hand(env, target)]
-        each(lambda target: self._read(env, target), missing, READS)
+        # The first that cannot be read ends the turn: not always the same.
+        random.shuffle(missing)
+        each(lambda target: self._read(env, target, lead), missing, READS)
         return not missing
 
     def _is_at_hand(self, env: Env, target: Target) -> bool:
@@ -225,11 +262,11 @@ class Restores:
         return headers is None or \
             str(headers.get(names.BACKEND_AT_HAND)) != '0'
 
-    def _read(self, env: Env, target: Target) -> None:
+    def _read(self, env: Env, target: Target, lead: _Lead) -> None:
         with self._reading:
-            self._read_now(env, target)
+            self._read_now(env, target, lead)
 
-    def _read_now(self, env: Env, target: Target) -> None:
+    def _read_now(self, env: Env, target: Target, lead: _Lead) -> None:
         request = make_pre_authed_request(
             env, method='GET', path=wsgi_quote(target.path), headers=_HIDDEN,
             swift_source='DSS')
@@ -237,7 +274,7 @@ class Restores:
         response = request.get_response(self._reads)
         try:
             for _chunk in response.app_iter:
-                pass
+                lead.keep()
         finally:
             close_if_possible(response.app_iter)
         self._services.count('restore.read')

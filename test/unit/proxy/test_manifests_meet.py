@@ -17,6 +17,7 @@ from test_manifests import dss as dss
 from test_manifests import swift as swift
 
 from swift_dss.core.spans import ClassMap, Span
+from swift_dss.proxy.large import objects
 
 BIG, A, B = '/v1/a/c/big', '/v1/a/s/a', '/v1/a/s/b'
 
@@ -127,3 +128,27 @@ def test_a_newer_post_of_one_segment_is_shown(dss: Any, swift: Any) -> None:
     if record is not None:
         assert other_worker(swift, dss).do(record)
     agrees(dss, swift)
+
+
+def test_a_post_that_takes_long_keeps_its_record(
+        dss: Any, swift: Any, monkeypatch: Any) -> None:
+    """Else another proxy takes it once its lease runs out, and the client is
+    told of a newer POST."""
+    monkeypatch.setattr(objects, '_RENEW_SECONDS', 0.0)
+    put(dss)
+    swift.__class__ = Met
+    swift.where = 'POST', B, 0
+
+    def run_out() -> None:
+        row, = [path for path in swift.objects if '/.dss_large/' in path]
+        swift.objects[row][1]['X-Object-Meta-Until'] = '0'
+        swift.where, swift.meets = ('POST', BIG, 0), taken
+
+    def taken() -> None:
+        record = record_of(swift, runs_out=False)
+        if record is not None:
+            other_worker(swift, dss).do(record)
+    swift.meets = run_out
+    assert call(dss, 'POST', X_DSS_Object_Class='gold').status_int == 202
+    assert swift.where is None
+    assert agrees(dss, swift) == ClassMap.uniform(25)
