@@ -349,9 +349,9 @@ class Rounds:
 
     def _judge(self, setting: Setting, proxy: str,
                things: List[Thing]) -> None:
-        # Nodes that were killed missed some, and so did those that a POST of
-        # a leader did not reach any more: whatever they have must not win.
-        # X-Newest would not tell: it compares data alone.
+        # Nodes that were killed missed some, others a POST that a quorum
+        # took: whatever they have must not win. X-Newest would not tell: it
+        # compares data alone.
         if setting.nodes or setting.trouble != 'none':
             self._replicate()
         until = time.monotonic() + _REST_SECONDS

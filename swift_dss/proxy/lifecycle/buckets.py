@@ -293,7 +293,8 @@ class Buckets:
                 self._count(counts, 'unknown_class')
                 return
             wanted = ClassMap.uniform(class_id)
-            if subject.class_map == wanted:
+            if subject.class_map == wanted and (
+                    subject.is_alike or subject.given_by != _BY_US):
                 return
             is_done, did = self._subjects.give(env, subject, wanted, {
                 names.GIVEN_BY: _BY_US}, By.RULE), 'transitions'

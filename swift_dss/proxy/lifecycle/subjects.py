@@ -57,6 +57,7 @@ class Subject(NamedTuple):
     :param data_at: timestamp of its data
     :param class_at: of the classes that a POST set; '' if none did
     :param looked_at: when it was asked for; seconds since the epoch
+    :param is_alike: no server was seen to have other classes
     """
 
     target: Target
@@ -64,6 +65,7 @@ class Subject(NamedTuple):
     data_at: str
     class_at: str
     looked_at: float
+    is_alike: bool = True
 
     @property
     def size(self) -> Optional[int]:
@@ -109,14 +111,14 @@ class Subjects:
         :raises Unreachable: it cannot be looked at
         """
         looked_at = self.clock.now()
-        headers = self.primaries.look(env, target)
-        if headers is None:
+        looked = self.primaries.look_closely(env, target)
+        if looked is None or stored.is_symlink(looked.headers):
             return None
-        if stored.is_symlink(headers):
-            return None
+        headers = looked.headers
         return Subject(
             target, headers, _data_at(headers),
-            stored.posted(headers).get(names.MAP_AT, ''), looked_at)
+            stored.posted(headers).get(names.MAP_AT, ''), looked_at,
+            looked.is_alike)
 
     def give(self, env: Env, subject: Subject, class_map: ClassMap,
              beside: Mapping[str, str], by: By) -> bool:

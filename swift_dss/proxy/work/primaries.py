@@ -21,6 +21,7 @@ from swift_dss.proxy.replicas import Node, Replicas
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
+from swift_dss.wire import names
 
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1024
@@ -28,6 +29,17 @@ _AT = 'X-Backend-Timestamp'
 _DATA_AT = 'X-Backend-Data-Timestamp'
 #: Headers that POSTs set, of those that matter here.
 _POSTED = 'x-object-transient-sysmeta-'
+
+
+class Looked(NamedTuple):
+    """An object.
+
+    :param is_alike: all primaries that answered and have its data have the
+        same classes
+    """
+
+    headers: Mapping[str, str]
+    is_alike: bool = True
 
 
 class _Word(NamedTuple):
@@ -68,7 +80,13 @@ class Primaries:
         self._replicas = Replicas(app)
 
     def look(self, env: Env, target: Target) -> Optional[Mapping[str, str]]:
-        """The headers of an object; None if there is none.
+        """The headers of an object; None if there is none: see
+        :meth:`look_closely`."""
+        looked = self.look_closely(env, target)
+        return looked and looked.headers
+
+    def look_closely(self, env: Env, target: Target) -> Optional[Looked]:
+        """The object; None if there is none.
 
         Swift's ``X-Newest`` tells the newest data from others, but no POST
         from the one before. So what POSTs set is that of the newest primary,
@@ -78,8 +96,10 @@ class Primaries:
         """
         headers = reclassify.look(env, self._app, target, newest=True)
         placed = None if headers is None else self._placed(env, target)
-        if headers is None or placed is None:
-            return headers
+        if headers is None:
+            return None
+        if placed is None:
+            return Looked(headers)
         words = self._words(env, target, placed, {})
         heard = [word for word in words if word.is_success
                  or word.status == 404]
@@ -90,14 +110,17 @@ class Primaries:
         if any((word.headers.get(_DATA_AT if word.is_success else _AT) or ''
                 ) > data_at for word in heard):
             raise Unreachable('%s: its servers are not at one' % target.path)
-        newest = max((word.headers for word in heard if word.is_success
-                      and word.headers.get(_DATA_AT) == data_at),
-                     key=lambda said: said.get(_AT) or '', default=None)
-        return headers if newest is None or not newest.get(_AT) else dict(
+        told = [word.headers for word in heard if word.is_success
+                and word.headers.get(_DATA_AT) == data_at]
+        newest = max(told, key=lambda said: said.get(_AT) or '', default=None)
+        if newest is None or not newest.get(_AT):
+            return Looked(headers)
+        return Looked(dict(
             {name: value for name, value in headers.items()
              if not name.lower().startswith(_POSTED)},
             **{name: value for name, value in newest.items()
-               if name.lower().startswith(_POSTED)})
+               if name.lower().startswith(_POSTED)}),
+            len({said.get(names.MAP_AT) for said in told}) == 1)
 
     def agree(self, env: Env, target: Target,
               also: Mapping[str, str] = MappingProxyType({})

@@ -428,3 +428,26 @@ def test_clocks_are_told_by_most_of_the_servers(swift: Any) -> None:
     assert len(primaries.clocks(env, leaders)) == 2
     swift.said['1'] = OSError('away')
     assert primaries.clocks(env, leaders) == []
+
+
+@pytest.mark.parametrize('missed', ['', '1', '12'])
+def test_a_class_that_few_servers_have_is_given_again(
+        dss: Any, swift: Any, missed: str) -> None:
+    """A leader that was killed in the middle of its POST leaves such."""
+    call(dss, 'PUT', '/v1/a/c/o')
+    swift.age('/v1/a/c/o', 40)
+    before = dict(swift.objects['/v1/a/c/o'][1])
+    set_rules(dss, rule(to('STANDARD_IA')))
+    work(buckets_of(dss))
+    assert class_of(swift) == 26
+    headers = swift.objects['/v1/a/c/o'][1]
+    headers[AT] = headers[names.MAP_AT]
+    before[AT] = before[DATA_AT]
+    for number in missed:
+        swift.said[number + '/o'] = before
+    swift.requests.clear()
+    make_due(swift, 'buckets')
+    work(buckets_of(dss))
+    posts = [path for method, path, _ in swift.requests
+             if (method, path) == ('POST', '/v1/a/c/o')]
+    assert len(posts) == bool(missed)
