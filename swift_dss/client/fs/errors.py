@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Type
+from typing import Type, TypeVar
 
 #: Characters of an answer's body that an error repeats.
 _SHOWN_CHARS = 300
@@ -19,6 +19,8 @@ _ERRNO_OF_KIND = {PermissionError: errno.EACCES,
                   FileNotFoundError: errno.ENOENT,
                   FileExistsError: errno.EEXIST,
                   TimeoutError: errno.ETIMEDOUT}
+_Error = TypeVar('_Error', bound=BaseException)
+_UNSURE = 'dss_unsure'
 
 
 def error_of(status: int, method: str, path: str, body: bytes) -> OSError:
@@ -31,7 +33,21 @@ def error_of(status: int, method: str, path: str, body: bytes) -> OSError:
     number = _ERRNO_OF_KIND.get(kind, _ERRNOS.get(status, errno.EIO))
     text = '%s: %s was answered %d%s' % (
         os.strerror(number), method, status, _reason(body))
-    return kind(number, text, 'dss://' + path)
+    error = kind(number, text, 'dss://' + path)
+    return marked_unsure(error) if status >= 500 else error
+
+
+def marked_unsure(error: _Error) -> _Error:
+    """The same error, of a request that may have been done."""
+    setattr(error, _UNSURE, True)
+    return error
+
+
+def is_unsure(error: BaseException) -> bool:
+    """May the request have been done? No answer came to one try of it, or
+    too few of Swift's servers took it: others get it from those later."""
+    return isinstance(error, (TimeoutError, ConnectionError)) or \
+        getattr(error, _UNSURE, False)
 
 
 def changed(path: str) -> OSError:

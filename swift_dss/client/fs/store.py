@@ -17,7 +17,8 @@ import aiohttp
 import tenacity
 from yarl import URL
 
-from swift_dss.client.fs.errors import error_of
+from swift_dss.client.fs.errors import (
+    error_of, is_unsure, marked_unsure)
 from swift_dss.client.fs.login import Access, Login
 
 Bytes = Union[bytes, bytearray, memoryview]
@@ -201,6 +202,16 @@ class Store:
 
     async def _tried(self, request: Request,
                      once: Callable[[], Awaitable[Answer]]) -> Answer:
+        is_done = False
+
+        async def tried() -> Answer:
+            nonlocal is_done
+            try:
+                return await once()
+            except (_Later, *_BROKEN) as err:
+                is_done = is_done or not isinstance(err, _Later) \
+                    or is_unsure(err.error)
+                raise
         try:
             async for attempt in tenacity.AsyncRetrying(
                     stop=tenacity.stop_after_attempt(self._tries),
@@ -208,9 +219,12 @@ class Store:
                     retry=tenacity.retry_if_exception_type(
                         (_Later, *_BROKEN))):
                 with attempt:
-                    return await once()
+                    return await tried()
         except (_Later, *_BROKEN) as err:
-            raise _final(err, request) from err
+            final = _final(err, request)
+            raise (marked_unsure(final) if is_done else final) from err
+        except OSError as err:
+            raise marked_unsure(err) if is_done else err
         raise AssertionError('no try was made')
 
     def _opened(self, request: Request) -> _Opened:

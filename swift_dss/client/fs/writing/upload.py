@@ -15,6 +15,7 @@ import uuid
 from typing import Dict, List, Mapping, NamedTuple, Optional, Set
 
 from swift_dss.client.formats.contract import Reader
+from swift_dss.client.fs.errors import is_unsure
 from swift_dss.client.fs.large import Large, segments_container
 from swift_dss.client.fs.manifest import (
     MAX_HEADER_BYTES, Row, folded, post_ranges, post_section, put_classed,
@@ -215,17 +216,15 @@ class Upload:
         rows = await folded(
             self._store, segments_container(self._target.container),
             self._prefix, rows, self._parts)
-        # From here on an answer that is lost may have been "stored": the
-        # segments are taken back on a refusal only.
+        # From here on the manifest may be stored, on one server at least,
+        # unless all of them refuse: only then the segments are taken back.
         self._is_published = True
         try:
             await put_classed(
                 self._store, self._target.container, self._target.name,
                 rows, headers, self._target.class_id, self._spans)
-        except (TimeoutError, ConnectionError):
-            raise
-        except OSError:
-            self._is_published = False
+        except OSError as err:
+            self._is_published = is_unsure(err)
             raise
 
 

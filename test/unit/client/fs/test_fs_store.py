@@ -13,6 +13,7 @@ pytest.importorskip('aiohttp')
 pytest.importorskip('tenacity')
 pytest.importorskip('keystoneauth1')
 
+from swift_dss.client.fs.errors import is_unsure
 from swift_dss.client.fs.login import Login
 from swift_dss.client.fs.store import Request, Store
 
@@ -138,6 +139,24 @@ def test_it_does_not_where_that_cannot_help(server, status, kind):
     with pytest.raises(kind, match='later'):
         send(server, 'GET', 'c', 'o')
     assert len(server.seen) == 1
+
+
+def drop(handler):
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize('plan, unsure', [
+    ([403], False), ([412], False), ([429, 412], False),
+    ([503, 412], True), ([drop, 412], True), ([drop, 403], True),
+    ([503], True), ([507], True), ([504, 503, 404], True)])
+def test_an_error_says_whether_the_request_may_be_done(
+        server, plan, unsure):
+    """One server may have taken it, and the answer be of the next try."""
+    server.plan[:] = [step if callable(step) else later(step)
+                      for step in plan]
+    with pytest.raises(OSError) as caught:
+        send(server, 'PUT', 'c', 'o', (), {}, (b'ab',), tries=3)
+    assert is_unsure(caught.value) == unsure
 
 
 def test_tries_end(server):

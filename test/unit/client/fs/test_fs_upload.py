@@ -13,6 +13,7 @@ pytest.importorskip('tenacity')
 
 from support.edges.swift_objects import Swift
 
+from swift_dss.client.fs.errors import error_of, marked_unsure
 from swift_dss.client.fs.large import Large, Rooms
 from swift_dss.client.fs.writing.segments import Cutter, Segment
 from swift_dss.client.fs.writing.upload import Target, Upload
@@ -95,7 +96,10 @@ def test_a_byte_that_changed_on_the_way_stores_nothing(body, where):
     assert swift.objects == {}
 
 
-@pytest.mark.parametrize('error', [TimeoutError(), ConnectionError()])
+@pytest.mark.parametrize('error', [
+    TimeoutError(), ConnectionError(),
+    error_of(503, 'PUT', 'c/o', b''), error_of(507, 'PUT', 'c/o', b''),
+    marked_unsure(error_of(412, 'PUT', 'c/o', b''))])
 def test_segments_stay_if_the_object_may_be_stored(error):
     swift = Swift()
     swift.plan['PUT', 'c/o'] = error
