@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import Any, Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from swift_dss.wire import names
 
@@ -120,6 +120,12 @@ def join(left: Registers, other: Registers) -> Registers:
     return Registers(
         newer_meta.meta_at, newer_meta.meta, newer_class.class_at,
         newer_class.class_map, newer_type.type_at, newer_type.content_type)
+
+
+def classes_said(headers: Mapping[str, str]) -> List[Tuple[str, str]]:
+    """The headers of classes that a POST set, and their time: to compare."""
+    return sorted((name.lower(), value) for name, value in headers.items()
+                  if name.lower().startswith(_CLASS))
 
 
 def has_newer_class(registers: Registers, other: Registers) -> bool:

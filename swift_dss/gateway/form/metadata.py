@@ -74,7 +74,7 @@ def merged(record: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, Any]:
     if not _has_time(first):
         return other
     mine, theirs = registers.of_post(first), registers.of_post(second)
-    newer_map = other if theirs.class_at > mine.class_at else record
+    newer_map = other if registers.has_newer_class(theirs, mine) else record
     return dict(record, map=newer_map.get('map'), metadata=dict(
         {name: first[name] for name in ('name', 'Content-Type')
          if name in first},

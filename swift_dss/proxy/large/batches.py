@@ -246,9 +246,11 @@ def _newest(heads: Sequence[Headers], needed: int) -> Looked:
         _age(headers) == _age(newest) for headers in heads))
 
 
-def _age(headers: Headers) -> Tuple[str, str]:
+def _age(headers: Headers) -> Tuple[str, str, List[Tuple[str, str]]]:
+    """Of its classes; two of one time may differ."""
     return (headers.get('X-Backend-Data-Timestamp') or '',
-            headers.get(names.MAP_AT) or '')
+            headers.get(names.MAP_AT) or '',
+            registers.classes_said(headers))
 
 
 def _place(method: str, node: Mapping[str, Any], partition: int,

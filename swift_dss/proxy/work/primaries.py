@@ -21,7 +21,7 @@ from swift_dss.proxy.replicas import Node, Replicas
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Env
-from swift_dss.wire import names
+from swift_dss.wire import registers
 
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1024
@@ -120,7 +120,8 @@ class Primaries:
              if not name.lower().startswith(_POSTED)},
             **{name: value for name, value in newest.items()
                if name.lower().startswith(_POSTED)}),
-            len({said.get(names.MAP_AT) for said in told}) == 1)
+            all(registers.classes_said(said) == registers.classes_said(newest)
+                for said in told))
 
     def agree(self, env: Env, target: Target,
               also: Mapping[str, str] = MappingProxyType({})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict
+
 import pytest
 from test_bundle_keys import write_keys
 from test_gateway_deletes import OLD, Cluster
@@ -9,6 +11,7 @@ from test_gateway_deletes import OLD, Cluster
 from swift_dss.gateway.form import metadata
 from swift_dss.gateway.restore.catalog import Catalog, Held
 from swift_dss.gateway.ports import Upload
+from swift_dss.wire import names, registers
 from swift_dss.wire.layout import remote_key
 
 POSTED, LATER = '1700000050.00000', '1700000060.00000'
@@ -169,3 +172,16 @@ def test_a_record_that_s3_spoils_hides_no_version(pair, spoilt, is_first):
     left[0] = 0
     pair.run(3000, 100.0)
     assert colour(pair) == 'green'
+
+
+@pytest.mark.parametrize('first, second', [(1, 2), (2, 1)])
+def test_of_two_classes_of_one_time_a_record_has_one_and_its_map(
+        first: int, second: int) -> None:
+    def record(class_id: int) -> Dict[str, Any]:
+        return {'map': str(class_id), 'metadata': dict(
+            registers.to_metadata(registers.Registers(
+                '0000000003.00000', {}, '0000000005.00000',
+                {names.TRANSIENT_MAP: str(class_id)})), name='/a/c/o')}
+    both = metadata.merged(record(first), record(second))
+    assert both == metadata.merged(record(second), record(first))
+    assert both['map'] == both['metadata'][names.TRANSIENT_MAP]

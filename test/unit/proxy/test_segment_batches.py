@@ -373,3 +373,17 @@ def _with_policy(policy: Any, call: Any) -> Any:
     finally:
         module.POLICIES = kept
         assert module.POLICIES is POLICIES
+
+
+def test_two_classes_of_one_time_settle_nothing(servers: Servers) -> None:
+    """Two proxies decided after one look at the segment."""
+    other = dict(DONE, **{names.TRANSIENT_MAP: '26'})
+    servers.heads = {'10.0.0.0': DONE, '10.0.0.1': other,
+                     '10.0.0.2': NOT_DONE}
+    env = Request.blank('/v1/a/c/m').environ
+    found = Batches(Proxy()).look(env, [ONE], asks_all=True)
+    assert not found[ONE].is_settled
+    servers.heads['10.0.0.2'] = DONE
+    found = Batches(Proxy()).look(env, [ONE], asks_all=True)
+    assert found[ONE].is_settled == (
+        found[ONE].headers[names.TRANSIENT_MAP] == '25')
