@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import zlib
 from typing import Dict, List, Mapping, Optional, Tuple
 
@@ -21,6 +22,8 @@ from swift_dss.core.spans import ClassMap, Span
 
 _PREFIX = 'm1:'
 _FIELD = 'class map'
+#: Of a part of a map that is worth its text: each read has one.
+_MOST_PIECES = 32
 #: Ten LEB128 bytes and a class for each span: no map inflates past this.
 _MAX_RAW_BYTES = 11 * (DEFAULT_MAX_SPANS + 1)
 
@@ -44,10 +47,14 @@ def encode(class_map: ClassMap) -> str:
 
 def encode_part(class_map: ClassMap, start: int, end: int) -> str:
     """Text form of a map that has the classes of a range; '' if the object
-    has one class. Outside of the range it says nothing."""
+    has one class, or the range has many spans. Outside of the range it says
+    nothing."""
     if class_map.is_uniform:
         return ''
-    pieces = list(class_map.split(start, end - start))
+    pieces = list(itertools.islice(
+        class_map.split(start, end - start), _MOST_PIECES + 1))
+    if len(pieces) > _MOST_PIECES:
+        return ''
     classes = {piece.class_id for piece in pieces}
     return str(classes.pop()) if len(classes) == 1 else encode(
         ClassMap.from_spans(pieces, class_map.rest))

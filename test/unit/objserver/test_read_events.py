@@ -20,7 +20,7 @@ from swift_dss.core.version import VersionId
 from swift_dss.io.place.attributes import VALUE_BYTES
 from swift_dss.objserver import events
 from swift_dss.tier.hear.ledger import bytes_by_class
-from swift_dss.wire import control
+from swift_dss.wire import classmap, control
 
 BODY = b'x' * 1000
 
@@ -98,6 +98,16 @@ def test_a_read_of_one_class_needs_no_words(disk: Disk, heard: Any) -> None:
     told(heard)
     disk.read('o')
     assert [event.map_text for event in told(heard)] == ['']
+
+
+def test_a_read_of_many_spans_says_nothing_and_costs_little() -> None:
+    """It is of all classes, or nearly so; the loop waits for it."""
+    class_map = ClassMap.from_spans([
+        Span(100 * number, 50, 1 + number % 3)
+        for number in range(4000)], 0)
+    assert classmap.encode_part(class_map, 0, 400000) == ''
+    assert classmap.encode_part(class_map, 0, 60) == classmap.encode(
+        ClassMap.from_spans([Span(0, 50, 1)], 0))
 
 
 def test_of_several_ranges_nothing_between_them_was_read(
