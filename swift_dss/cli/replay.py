@@ -47,9 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--prefetch', default='none', metavar='NAME,...',
                         help='%s; or all (none)' % ', '.join(PREFETCHERS))
     parser.add_argument('--admit', default='all', metavar='NAME,...',
-                        help='which missed objects come in: all, or '
-                        'second:N: at their second miss, remembered for '
-                        'misses of N caches (all)')
+                        help='which missed objects come in: all; second:N: '
+                        'at their second miss, remembered for misses of N '
+                        'caches; learned: what writes least at no loss (all)')
     parser.add_argument('--cache', default='1%,5%,10%', metavar='SIZE,...',
                         help='bytes with k, m, g, t, or a share of all '
                         'different bytes of the trace (1%%,5%%,10%%)')

@@ -63,12 +63,17 @@ class Admit:
 
     :param window: those that were missed before, within the misses of so many
         caches (``strategy.eviction.objects.doorkeeper``); 0: all
+    :param learns: the rule that writes least at no loss
+        (``strategy.eviction.objects.learned``)
     """
 
     window: int = 0
+    learns: bool = False
 
     def __str__(self) -> str:
         """As the option spells it."""
+        if self.learns:
+            return 'learned'
         return 'second:%d' % self.window if self.window else 'all'
 
 

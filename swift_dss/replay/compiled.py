@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
+from swift_dss.core.config import Admit
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
@@ -23,7 +24,7 @@ NOT_ASKED = 3
 
 def cache(setup: Setup) -> Optional[fast.Cache]:
     """An empty cache in C; None: this set-up has only a Python form."""
-    if setup.tunes or setup.admit.window:
+    if setup.tunes or setup.admit != Admit():
         return None
     return compiled.make(
         setup.strategy, setup.cache_bytes, setup.table, setup.weights,

@@ -14,6 +14,7 @@ from swift_dss.replay.latency import Cloud, Disk, Times
 from swift_dss.replay.prices import Prices
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
+from swift_dss.strategy.eviction.objects.learned import Learned
 from swift_dss.strategy.eviction.objects.verbs import ObjectCache
 from swift_dss.strategy.tuning.cache import TunedCache
 from swift_dss.strategy.tuning.choices import configured
@@ -84,8 +85,8 @@ class Setup:
     @property
     def name(self) -> str:
         """The strategy, and who comes in if not all do: ``lru+second:4``."""
-        return '%s+%s' % (self.strategy, self.admit) if self.admit.window \
-            else self.strategy
+        return self.strategy if self.admit == Admit() else \
+            '%s+%s' % (self.strategy, self.admit)
 
     def penalty(self, size: int, class_id: int) -> float:
         """The cost of a miss for GDSF: class weight times the median latency
@@ -126,10 +127,15 @@ class Setup:
                     self.penalty_bytes_per_second))
         uses_cost = 'gdsf' in self.strategy or any(
             spec.inner == 'gdsf' for spec in self.table.specs.values())
-        cache = orders.make(
-            self.strategy, self.cache_bytes, self.table, self.weights,
-            self.penalty if uses_cost else None)
-        if self.admit.window:
+
+        def make(room: int) -> ObjectCache:
+            return orders.make(self.strategy, room, self.table, self.weights,
+                               self.penalty if uses_cost else None)
+
+        cache = make(self.cache_bytes)
+        if self.admit.learns:
+            cache.doorkeeper = Learned(self.cache_bytes, make, self.weights)
+        elif self.admit.window:
             cache.doorkeeper = SecondTouch(
                 self.admit.window * self.cache_bytes)
         return cache

@@ -162,12 +162,13 @@ def test_what_clients_write_comes_in_at_once(way, unit):
                    admit=Admit(1)) == 200
 
 
+@pytest.mark.parametrize('admit', [Admit(2), Admit(learns=True)], ids=str)
 @pytest.mark.parametrize('mode', ['through', 'around'])
-def test_both_ways_write_the_same_second_misses(mode):
+def test_both_ways_write_the_same_second_misses(mode, admit):
     trace = generators.generate('gen:chains,requests=4000,writes=0.2')
     room = plan.plan(trace).footprint_bytes // 10
     all_in = written(simulator.replay, trace, room, write=mode)
-    quick, slow = (written(way, trace, room, write=mode, admit=Admit(2))
+    quick, slow = (written(way, trace, room, write=mode, admit=admit)
                    for way in (simulator.replay, timed.play))
     assert 0 < quick == slow < all_in
 

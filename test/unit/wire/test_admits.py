@@ -29,3 +29,12 @@ def test_the_daemon_has_it():
     assert nodeconf.parse('').tier.admit == Admit()
     with pytest.raises(BadConfig, match=r'dss.conf: \[tier\] admit: .third'):
         nodeconf.parse('[tier]\nadmit = third\n')
+    with pytest.raises(BadConfig, match='learned is for replays'):
+        nodeconf.parse('[tier]\nadmit = learned\n')
+
+
+def test_the_one_that_is_learned_has_no_window():
+    assert admits.parse('--admit', 'learned') == Admit(learns=True)
+    assert str(Admit(learns=True)) == 'learned'
+    with pytest.raises(BadConfig):
+        admits.parse('--admit', 'learned:4')

@@ -72,6 +72,8 @@ class ClassedCache(ObjectCache):
     def access(self, key: int, size: int, class_id: int = 0,
                sequential: bool = False) -> int:
         """See :meth:`ObjectCache.access`."""
+        if self.doorkeeper is not None:
+            self.doorkeeper.hear(key, size, class_id, sequential, False)
         part = self._where.get(key)
         if part is not None:
             if class_id in (part.class_id, UNCLASSIFIED):

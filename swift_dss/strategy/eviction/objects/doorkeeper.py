@@ -39,6 +39,16 @@ class SecondTouch:
     def __len__(self) -> int:
         return len(self._kept_out)
 
+    def hear(self, key: int, size: int, class_id: int, sequential: bool,
+             is_written: bool) -> None:
+        """An access, before it is known whether it hits.
+
+        :param is_written: a client's bytes, which come in without question
+        """
+
+    def removed(self, key: int) -> None:
+        """An object was deleted, or will be written anew."""
+
     def admits(self, key: int, size: int, room_bytes: int,
                read: int = 0) -> bool:
         """Judge a miss, and remember it.
@@ -58,5 +68,8 @@ class SecondTouch:
         while self._bytes > self.window_bytes or \
                 len(self._kept_out) > self._most_keys:
             oldest = next(iter(self._kept_out))
-            self._bytes -= self._kept_out.pop(oldest)[0]
+            self._forget(oldest)
         return False
+
+    def _forget(self, key: int) -> None:
+        self._bytes -= self._kept_out.pop(key, _NONE)[0]

@@ -34,6 +34,8 @@ class PlainCache(ObjectCache):
     def access(self, key: int, size: int, class_id: int = 0,
                sequential: bool = False) -> int:
         """See :meth:`ObjectCache.access`."""
+        if self.doorkeeper is not None:
+            self.doorkeeper.hear(key, size, class_id, sequential, False)
         if self._order.touch(key, sequential):
             return HIT
         if self._held and key in self._held:

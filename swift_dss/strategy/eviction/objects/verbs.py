@@ -170,6 +170,8 @@ class ObjectCache:
         :returns: ``HIT``, ``MISS`` or ``BYPASS``
         """
         doorkeeper, self.doorkeeper = self.doorkeeper, None
+        if doorkeeper is not None:
+            doorkeeper.hear(key, size, class_id, sequential, True)
         try:
             return self.access(key, size, class_id, sequential)
         finally:
@@ -217,6 +219,8 @@ class ObjectCache:
 
     def remove(self, key: int) -> bool:
         """Deleted or overwritten, dirty and pinned or not."""
+        if self.doorkeeper is not None:
+            self.doorkeeper.removed(key)
         held = self._held.pop(key, None)
         if held is not None:
             self._account(held.class_id, -held.size)
