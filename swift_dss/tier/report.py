@@ -183,6 +183,7 @@ def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:
             keeper.device.name, keeper.device.path, node.in_force.table)
         if keeper.device.is_block else None, wishes=len(keeper.duties.wishes),
         kept_out=len(keeper.duties.doorkeeper),
+        admits=keeper.duties.doorkeeper.rule,
         lacking=keeper.duties.mender.lacking,
         failing=keeper.duties.checks.is_failing,
         oldest_dirty_seconds=None if oldest is None

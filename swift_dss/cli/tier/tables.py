@@ -23,7 +23,7 @@ def status(answer: Dict[str, Any]) -> str:
         parts.append(_link(answer['link']))
     parts += ['warning: ' + text for text in answer['space']['warnings']]
     parts += map(tuning, answer.get('self_tuning', ()))
-    parts.append(_kept_out(answer))
+    parts.append(kept_out(answer))
     parts.append(_prefetch(answer.get('prefetch') or {}))
     parts.append(_classify(answer.get('classify') or {}))
     return '\n\n'.join(part for part in parts if part)
@@ -53,18 +53,23 @@ def _header(answer: Dict[str, Any]) -> str:
     return text
 
 
-def _kept_out(answer: Dict[str, Any]) -> str:
+def kept_out(answer: Dict[str, Any]) -> str:
     """What first reads did not bring to the SSD; '' if they bring all."""
     # A daemon of an earlier version does not tell it.
     if answer.get('admit', 'all') == 'all':
         return ''
     counts = answer['metrics']
-    return 'admit %s: %d first reads did not bring %s to the SSD, second ' \
-        'reads and free room brought %s; %d first reads are remembered' % (
+    text = 'admit %s: %d first reads did not bring %s to the SSD, others ' \
+        'brought %s; %d first reads are remembered' % (
             answer['admit'], counts['tier.promotions_kept_out'],
             size(counts['tier.kept_out_bytes']),
             size(counts['tier.promoted_bytes']),
             sum(device['kept_out'] for device in answer['devices']))
+    if answer['admit'] == 'learned':
+        text += '\nin force: ' + ', '.join(
+            '%s %s' % (device['name'], device['admits'])
+            for device in answer['devices'])
+    return text
 
 
 def tuning(told: Dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ from swift_dss.tier.hits import Hits
 from swift_dss.tier.index.file import IndexDamaged, IndexUnavailable
 from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.keep.keepers import Keepers
-from swift_dss.tier.keep.wishes import Wish
+from swift_dss.tier.keep.wishes import Access, Wish
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -221,6 +221,10 @@ class Ledger:
                 self._due.keep(lambda event=event:  # type: ignore[misc]
                                self.departures.heard(event.version))
         self.tuning.heard(reads, classes, rows, gone)
+        self._keepers.heard(
+            [Access(version, reads[version][0].size, class_ids,
+                    passes[version].begun)
+             for version, class_ids in classes.items()], rows, gone)
         for version, events in reads.items():
             self._note_reads(version, events, classes.get(version), passes)
 

@@ -27,10 +27,12 @@ class Heard(NamedTuple):
 
     :param goes_on: one begins where the last one ended
     :param numbers: that of the pass of each. No other pass has or had it
+    :param begun: passes that began with one of them
     """
 
     goes_on: bool
     numbers: List[int]
+    begun: int
 
 
 class _Last:
@@ -62,7 +64,7 @@ class Passes:
     def hear(self, version: VersionId, events: Sequence[Event]) -> Heard:
         """Note reads of a version, in their order."""
         heard = self._heard.pop(version, None) or _Last()
-        goes_on, numbers = False, []
+        goes_on, numbers, before = False, [], self._passes
         for event in events:
             end = event.offset + event.length
             goes_on |= 0 < event.offset == heard.end
@@ -76,7 +78,7 @@ class Passes:
         self._heard[version] = heard
         if len(self._heard) > _VERSIONS:
             self._heard.popitem(last=False)
-        return Heard(goes_on, numbers)
+        return Heard(goes_on, numbers, self._passes - before)
 
 
 def _overlaps(pieces: _Pieces, begin: int, end: int) -> bool:

@@ -80,7 +80,7 @@ class Duties:
         self._book = book
         self._clock = world.clock
         self.wishes = Wishes(metrics)
-        self.doorkeeper = Doorkeeper(metrics)
+        self.doorkeeper = Doorkeeper(device.name, local.in_force, metrics)
         self._full_below = 0
         #: Moves that were tried; what :meth:`begin` forgets they change.
         self.moved = 0
@@ -511,8 +511,8 @@ class Duties:
         is_known = spans[0].warmth is Warmth.HOT or any(
             span.ssd_bytes for span in spans)
         if not self.doorkeeper.lets_in(
-                Newcomer(wish, class_id, need, is_known), conf.tier.admit,
-                room, low - used + loose):
+                Newcomer(wish, class_id, need, is_known), room,
+                low - used + loose):
             return
         if loose:
             self._evict_cold(loose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, Iterator, List, Mapping, Optional
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence
 
 from swift_dss.core.errors import DssError
 from swift_dss.core.version import VersionId
@@ -11,8 +11,9 @@ from swift_dss.gateway.service import Gateway
 from swift_dss.io import switch
 from swift_dss.io.workers import World
 from swift_dss.tier.devices import Device
+from swift_dss.tier.index.rows import VersionRow
 from swift_dss.tier.keep.keeper import Keeper
-from swift_dss.tier.keep.wishes import Wish
+from swift_dss.tier.keep.wishes import Access, Wish
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.metrics import Metrics
@@ -78,6 +79,14 @@ class Keepers:
         keeper = self.of(wish.version.device)
         if keeper is not None:
             keeper.wish(wish)
+
+    def heard(self, accesses: Sequence[Access],
+              written: Sequence[VersionRow],
+              gone: Sequence[VersionId]) -> None:
+        """Tell doorkeepers that learn from it of reads and uploads, and of
+        versions that are not wanted any more."""
+        for keeper in self:
+            keeper.duties.doorkeeper.heard(accesses, written, gone)
 
     def to_mend(self, version: VersionId, partition: str) -> None:
         """A reader met a block that is not as it was written."""

@@ -3,19 +3,24 @@
 A version that was read from a slower tier is a *wish*. With ``[tier] admit``
 at ``all`` each is granted as far as the class rule has room for it. With
 ``second:N`` the first read of a version is only noted, so that what is read
-once is never written to the SSD.
+once is never written to the SSD. ``learned`` tries that, and other rules,
+on caches without bytes.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Sequence, Tuple
 
-from swift_dss.core.config import Admit
 from swift_dss.core.limits import MAX_KEPT_OUT
 from swift_dss.core.version import VersionId
+from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
+from swift_dss.strategy.eviction.objects.learned import NAMES, Learned
+from swift_dss.strategy.tuning.choices import configured
+from swift_dss.tier.index.rows import VersionRow
+from swift_dss.tier.inforce import InForce
 from swift_dss.tier.metrics import Metrics
 
 #: Versions that wait for promotion; later wishes are dropped.
@@ -69,6 +74,19 @@ class Wishes:
             return self._waiting.popitem(last=False)[1]
 
 
+class Access(NamedTuple):
+    """Reads of a version, from whatever tier.
+
+    :param length: of all of its classes
+    :param passes: that began, see ``hear.passes``
+    """
+
+    version: VersionId
+    length: int
+    class_ids: Sequence[int]
+    passes: int
+
+
 class Newcomer(NamedTuple):
     """Bytes of one class of a version that may come in.
 
@@ -83,51 +101,119 @@ class Newcomer(NamedTuple):
 
 
 class Doorkeeper:
-    """Says which newcomers a device's SSD lets in. Called by one thread.
+    """Says which newcomers a device's SSD lets in. Thread-safe.
 
-    A restart forgets whom it kept out: each of them has its first read once
-    more.
+    A restart forgets whom it kept out, and what it has learned: each of them
+    has its first read once more.
+
+    :param device: its name
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, device: str, in_force: InForce,
+                 metrics: Metrics) -> None:
+        self._device = device
+        self._in_force = in_force
         self._metrics = metrics
-        self._admit = Admit()
+        self._guard = threading.Lock()
+        #: That the rule was made for.
+        self._made_for: Tuple[object, ...] = ()
         self._rule: Optional[SecondTouch] = None
 
     def __len__(self) -> int:
         """First reads that are remembered."""
         return 0 if self._rule is None else len(self._rule)
 
-    def lets_in(self, newcomer: Newcomer, admit: Admit, room_bytes: int,
+    @property
+    def rule(self) -> str:
+        """What is in force: the option, or what was learned."""
+        rule = self._rule
+        if isinstance(rule, Learned):
+            return NAMES[rule.in_force]
+        return str(self._in_force.conf.tier.admit)
+
+    def lets_in(self, newcomer: Newcomer, room_bytes: int,
                 free_bytes: int) -> bool:
         """Judge a newcomer; count it if it stays out.
 
-        :param admit: the option in force; another one takes over at once
         :param room_bytes: of the SSD
         :param free_bytes: below its low watermark: they are for all
         """
-        rule = self._in_force(admit, room_bytes)
-        if rule is None or newcomer.is_known:
-            return True
-        if not newcomer.wish.reads:
-            # Nobody has read it: that is no first read, either.
-            is_in = newcomer.length <= free_bytes
-        else:
-            key = hash((newcomer.wish.version, newcomer.class_id))
-            is_in = any(rule.admits(key, newcomer.length, free_bytes, read)
-                        for read in newcomer.wish.reads)
+        with self._guard:
+            is_in = newcomer.is_known or self._judge(
+                self._renewed(room_bytes), newcomer, free_bytes)
         if not is_in:
             self._metrics.count('tier.promotions_kept_out')
             self._metrics.count('tier.kept_out_bytes', newcomer.length)
         return is_in
 
-    def _in_force(self, admit: Admit,
-                  room_bytes: int) -> Optional[SecondTouch]:
-        window_bytes = max(1, admit.window * room_bytes)
-        if admit != self._admit:
-            self._admit = admit
-            self._rule = SecondTouch(
-                window_bytes, MAX_KEPT_OUT) if admit.window else None
-        if self._rule is not None:
-            self._rule.window_bytes = window_bytes
+    def heard(self, accesses: Sequence[Access],
+              written: Sequence[VersionRow],
+              gone: Sequence[VersionId]) -> None:
+        """Reads and uploads of the node, and versions that nobody wants any
+        more. Costs nothing where nothing is learned, or before the first
+        newcomer."""
+        rule = self._rule
+        if not isinstance(rule, Learned):
+            return
+        with self._guard:
+            for version in gone:
+                if version.device == self._device:
+                    for class_id in {0, *self._in_force.table.specs}:
+                        rule.removed(hash((version, class_id)))
+            for row in written:
+                if row.version.device == self._device:
+                    self._hear_upload(rule, row)
+            for access in accesses:
+                if access.version.device == self._device:
+                    self._hear_read(rule, access)
+
+    @staticmethod
+    def _hear_upload(rule: Learned, row: VersionRow) -> None:
+        for span in row.spans:
+            if span.ssd_bytes:
+                rule.hear(hash((row.version, span.class_id)), span.ssd_bytes,
+                          span.class_id, False, True)
+
+    @staticmethod
+    def _hear_read(rule: Learned, access: Access) -> None:
+        # Events do not say how much is of which class.
+        length = max(1, access.length // max(1, len(access.class_ids)))
+        for class_id in access.class_ids:
+            for _ in range(access.passes):
+                rule.hear(hash((access.version, class_id)), length, class_id,
+                          False, False)
+
+    @staticmethod
+    def _judge(rule: Optional[SecondTouch], newcomer: Newcomer,
+               free_bytes: int) -> bool:
+        if rule is None:
+            return True
+        if not newcomer.wish.reads:
+            # Nobody has read it: that is no first read, either.
+            return newcomer.length <= free_bytes
+        key = hash((newcomer.wish.version, newcomer.class_id))
+        return any(rule.admits(key, newcomer.length, free_bytes, read)
+                   for read in newcomer.wish.reads)
+
+    def _renewed(self, room_bytes: int) -> Optional[SecondTouch]:
+        """The rule of the configuration that is in force."""
+        tier, table = self._in_force.conf.tier, self._in_force.table
+        made_for = (tier.admit, room_bytes,
+                    (tier.eviction, table) if tier.admit.learns else None)
+        if made_for != self._made_for:
+            self._made_for, self._rule = made_for, self._made(room_bytes)
         return self._rule
+
+    def _made(self, room_bytes: int) -> Optional[SecondTouch]:
+        tier, table = self._in_force.conf.tier, self._in_force.table
+        if not tier.admit.learns:
+            return SecondTouch(
+                max(1, tier.admit.window * room_bytes), MAX_KEPT_OUT) \
+                if tier.admit.window else None
+        weights = {class_id: float(spec.weight)
+                   for class_id, spec in table.specs.items()}
+        strategy = configured(tier.eviction).strategy
+        return Learned(
+            max(1, room_bytes), lambda room: orders.make(
+                strategy, room, table, weights), weights,
+            MAX_KEPT_OUT // len(NAMES))

@@ -162,11 +162,7 @@ def _value(where: str, option: str, text: str, default: Any) -> Any:
         except BadConfig as err:
             raise BadConfig('%s: %s' % (where, err)) from err
     if isinstance(default, Admit):
-        admit = admits.parse(where, text)
-        if admit.learns:
-            raise BadConfig('%s: the daemon has all and second:N; learned is '
-                            'for replays' % where)
-        return admit
+        return admits.parse(where, text)
     if isinstance(default, bool):
         if text.lower() in _TRUE | _FALSE:
             return text.lower() in _TRUE

@@ -102,6 +102,11 @@ def test_what_first_reads_did_not_bring_is_told_where_they_bring_not_all():
     assert 'admit' not in tables.status(dict(
         STATUS, admit='all', metrics=counts))
     assert 'admit second:4: 3 first reads did not bring 2.0 MiB to the SSD, ' \
-        'second reads and free room brought 1.0 MiB; 0 first reads are ' \
-        'remembered' in tables.status(dict(
-            STATUS, admit='second:4', metrics=counts))
+        'others brought 1.0 MiB; 0 first reads are remembered' in \
+        tables.status(dict(STATUS, admit='second:4', metrics=counts))
+    told = tables.kept_out(dict(
+        STATUS, admit='learned', metrics=counts, devices=[
+            {'name': 'sda', 'admits': 'small', 'kept_out': 3},
+            {'name': 'sdb', 'admits': 'all', 'kept_out': 4}]))
+    assert told.endswith('; 7 first reads are remembered\n'
+                         'in force: sda small, sdb all')

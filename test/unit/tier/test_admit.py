@@ -200,9 +200,47 @@ def test_what_is_partly_there_is_completed(node):
     duties = node.rig.keeper.duties
     known = wishes.Newcomer(Wish(place.version, place.partition, (0,)), 0,
                             SIZE, True)
-    assert duties.doorkeeper.lets_in(known, Admit(4), 1000 * KIB, 0)
+    assert duties.doorkeeper.lets_in(known, 1000 * KIB, 0)
     assert not duties.doorkeeper.lets_in(
-        known._replace(is_known=False), Admit(4), 1000 * KIB, 0)
+        known._replace(is_known=False), 1000 * KIB, 0)
+
+
+def test_what_was_learned_is_obeyed_and_shown(tmp_path):
+    """Hot objects, and others that are read once: these stay out."""
+    node = Node(tmp_path, admit=Admit(learns=True), ssd_bytes=1000 * KIB)
+    rig, doorkeeper = node.rig, node.rig.keeper.duties.doorkeeper
+    node.read(node.slow[0])
+    rig.keeper.round()
+    assert node.is_fast(node.slow[0])
+    assert doorkeeper.rule == 'all'
+    once = [VersionId('sda', 0, '%032x' % number, '1.00000')
+            for number in range(3000)]
+    hot = [place.version for place in node.slow[:4]]
+    for number, version in enumerate(once):
+        doorkeeper.heard([
+            wishes.Access(version, SIZE, [0], 1),
+            wishes.Access(hot[number % 4], SIZE, [0], 1)], [], [])
+    assert doorkeeper.rule != 'all'
+    node.read(node.slow[1])
+    rig.keeper.round()
+    assert not node.is_fast(node.slow[1])
+    node.read(node.slow[1])
+    rig.keeper.round()
+    assert node.is_fast(node.slow[1])
+    rig.close()
+
+
+def test_other_devices_and_versions_that_left_teach_nothing(tmp_path):
+    node = Node(tmp_path, admit=Admit(learns=True))
+    node.read(node.slow[0])
+    node.rig.keeper.round()
+    doorkeeper = node.rig.keeper.duties.doorkeeper
+    for number in range(3000):
+        version = VersionId('sdb', 0, '%032x' % number, '1.00000')
+        doorkeeper.heard([wishes.Access(version, SIZE, [0], 1)], [],
+                         [version])
+    assert doorkeeper.rule == 'all'
+    node.rig.close()
 
 
 def read_event(version, offset, length):
@@ -219,8 +257,8 @@ def numbers(*ranges):
 def test_a_pass_ends_where_a_byte_is_asked_for_again():
     assert numbers((0, 10), (10, 10), (30, 10), (20, 10), (25, 1), (0, 10),
                    (5, 1)) == [
-        (False, [1]), (True, [1]), (False, [1]), (False, [1]), (False, [2]),
-        (False, [2]), (False, [3])]
+        (False, [1], 1), (True, [1], 0), (False, [1], 0), (False, [1], 0),
+        (False, [2], 1), (False, [2], 0), (False, [3], 1)]
 
 
 def test_a_pass_in_many_pieces_stays_small():

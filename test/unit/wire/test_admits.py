@@ -29,8 +29,7 @@ def test_the_daemon_has_it():
     assert nodeconf.parse('').tier.admit == Admit()
     with pytest.raises(BadConfig, match=r'dss.conf: \[tier\] admit: .third'):
         nodeconf.parse('[tier]\nadmit = third\n')
-    with pytest.raises(BadConfig, match='learned is for replays'):
-        nodeconf.parse('[tier]\nadmit = learned\n')
+    assert nodeconf.parse('[tier]\nadmit = learned\n').tier.admit.learns
 
 
 def test_the_one_that_is_learned_has_no_window():

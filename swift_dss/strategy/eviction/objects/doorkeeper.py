@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Dict, Tuple
 
 #: No limit but that of the bytes.
-_ANY = 1 << 62
+ANY = 1 << 62
 _NONE = 0, 0
 
 
@@ -29,9 +29,9 @@ class SecondTouch:
     :param most_keys: that are remembered, whatever their sizes
     """
 
-    def __init__(self, window_bytes: int, most_keys: int = _ANY) -> None:
+    def __init__(self, window_bytes: int, most_keys: int = ANY) -> None:
         self.window_bytes = window_bytes
-        self._most_keys = most_keys
+        self.most_keys = most_keys
         #: Size and read by key, the longest remembered first.
         self._kept_out: Dict[int, Tuple[int, int]] = {}
         self._bytes = 0
@@ -66,7 +66,7 @@ class SecondTouch:
         self._kept_out[key] = size, read
         self._bytes += size
         while self._bytes > self.window_bytes or \
-                len(self._kept_out) > self._most_keys:
+                len(self._kept_out) > self.most_keys:
             oldest = next(iter(self._kept_out))
             self._forget(oldest)
         return False

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Callable, List, Mapping, Optional
 
-from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
+from swift_dss.strategy.eviction.objects.doorkeeper import ANY, SecondTouch
 from swift_dss.strategy.eviction.objects.smallfirst import SmallFirst
 from swift_dss.strategy.eviction.objects.verbs import HIT, MISS, ObjectCache
 
@@ -33,10 +33,15 @@ _MASK = (1 << 64) - 1
 _ODD = 0x9E3779B97F4A7C15
 
 
-def _rules(room: int) -> List[Optional[SecondTouch]]:
-    """The candidates for a cache, the one that lets all in first."""
-    return [None, SecondTouch(_SHORT * room), SecondTouch(_LONG * room),
-            SmallFirst(room, _LONG * room)]
+#: The candidates, the one that lets all in first.
+NAMES = 'all', 'second:%d' % _SHORT, 'second:%d' % _LONG, 'small'
+
+
+def _rules(room: int, most_keys: int) -> List[Optional[SecondTouch]]:
+    """The candidates for a cache, in the order of their names."""
+    return [None, SecondTouch(_SHORT * room, most_keys),
+            SecondTouch(_LONG * room, most_keys),
+            SmallFirst(room, _LONG * room, most_keys)]
 
 
 def _mixed(key: int) -> int:
@@ -76,16 +81,17 @@ class Learned(SecondTouch):
     :param room_bytes: of the true cache
     :param make: an empty cache of the order, of so many bytes
     :param weights: of classes, for hits; 1 each
+    :param most_keys: that each candidate remembers
     :ivar in_force: the number of the candidate
     """
 
     def __init__(self, room_bytes: int, make: Callable[[int], ObjectCache],
-                 weights: Mapping[int, float]) -> None:
-        super().__init__(_LONG * room_bytes)
+                 weights: Mapping[int, float], most_keys: int = ANY) -> None:
+        super().__init__(_LONG * room_bytes, most_keys)
         self._room_bytes = room_bytes
         self._make = make
         self._weights = weights
-        self._candidates = _rules(room_bytes)
+        self._candidates = _rules(room_bytes, most_keys)
         self.in_force = self._other = self._candidates.index(None)
         self._other_below = 0
         self._share = 1.0
@@ -164,4 +170,4 @@ class Learned(SecondTouch):
         self._below = int(self._share * (1 << 64))
         self._heard, self._reads = 0, 0.0
         self._shadows = [Shadow(self._make(room), rule)
-                         for rule in _rules(room)]
+                         for rule in _rules(room, self.most_keys)]

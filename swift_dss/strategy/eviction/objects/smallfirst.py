@@ -10,7 +10,7 @@ missed or written come in.
 
 from __future__ import annotations
 
-from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
+from swift_dss.strategy.eviction.objects.doorkeeper import ANY, SecondTouch
 
 #: Of the bytes of first misses.
 _SMALL = 0.25
@@ -25,8 +25,9 @@ class SmallFirst(SecondTouch):
     :param window_bytes: see :class:`SecondTouch`; older misses count half
     """
 
-    def __init__(self, capacity_bytes: int, window_bytes: int) -> None:
-        super().__init__(window_bytes)
+    def __init__(self, capacity_bytes: int, window_bytes: int,
+                 most_keys: int = ANY) -> None:
+        super().__init__(window_bytes, most_keys)
         self._capacity_bytes = capacity_bytes
         self._asked = self._came = 0.0
         #: Of first misses, by the number of bits of their sizes.
