@@ -342,8 +342,8 @@ def _admits(args: argparse.Namespace) -> List[Admit]:
     parsed = [admits.parse('--admit', name.strip())
               for name in args.admit.split(',')]
     if args.recommend and parsed != [Admit()]:
-        raise BadConfig('--admit: --recommend lets all objects in: leave '
-                        'out one of the two')
+        raise BadConfig('--admit: --recommend tries second:4 by itself: '
+                        'leave out one of the two')
     if TUNED in args.strategy and parsed != [Admit()]:
         raise BadConfig('--admit: a tuned strategy lets all objects in: '
                         'leave out one of the two')

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
-from swift_dss.core.config import Admit
 from swift_dss.replay.plan import Plan
 from swift_dss.replay.setup import PROGRESS_EVERY, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
@@ -17,18 +16,19 @@ from swift_dss.strategy.eviction.objects import compiled
 if TYPE_CHECKING:
     from swift_dss.strategy.eviction.objects import fast
 
-_RENEW, _REMOVE = 1, 2
+_RENEW, _REMOVE, _WRITE = 1, 2, 3
 #: Beside HIT, MISS and BYPASS: the cache was not asked.
 NOT_ASKED = 3
 
 
 def cache(setup: Setup) -> Optional[fast.Cache]:
     """An empty cache in C; None: this set-up has only a Python form."""
-    if setup.tunes or setup.admit != Admit():
+    if setup.tunes or setup.admit.learns:
         return None
     return compiled.make(
         setup.strategy, setup.cache_bytes, setup.table, setup.weights,
-        setup.penalty_us, setup.penalty_bytes_per_second)
+        setup.penalty_us, setup.penalty_bytes_per_second,
+        setup.admit.window * setup.cache_bytes)
 
 
 def play(plan: Plan, setup: Setup, progress: Optional[Progress] = None
@@ -67,6 +67,9 @@ def _verbs(plan: Plan, setup: Setup) -> Any:
         removes |= verbs == int(Verb.WRITE)
     by_request = np.where(removes, _REMOVE, np.where(
         plan.renewed, _RENEW, 0)).astype('uint8')
+    if setup.admit.window:
+        # A client's bytes pass the doorkeeper: WRITE, or RENEW and WRITE.
+        by_request[(verbs == int(Verb.WRITE)) & ~removes] += _WRITE
     if not by_request.any():
         return np.empty(0, dtype='uint8')
     return np.repeat(by_request, np.diff(plan.first))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swift_dss.core.classes import Allocate, ClassSpec, ClassTable
+from swift_dss.core.config import Admit
 from swift_dss.replay import compiled, plan, simulator
 from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces import generators, native
@@ -80,7 +81,8 @@ def drawn(seed, strategy):
         strategy, max(1, int(ready.footprint_bytes * dice.choice(
             (0.02, 0.1, 0.3, 0.9)))), chosen(dice),
         weights=dice.choice(({}, {1: 0.5, 2: 3.0})),
-        write=dice.choice(('through', 'around')))
+        write=dice.choice(('through', 'around')),
+        admit=Admit(dice.choice((0, 0, 1, 4))))
 
 
 @pytest.mark.parametrize('strategy', STRATEGIES)
@@ -101,9 +103,11 @@ def test_every_access_has_the_result_that_it_has_in_python(strategy, seed):
     lambda setup: changed(setup, rank=25),
     lambda setup: changed(setup, allocate=Allocate.ROOM),
     lambda setup: changed(setup, pin=True),
-    lambda setup: changed(setup, inner='sieve')],
+    lambda setup: changed(setup, inner='sieve'),
+    lambda setup: dataclasses.replace(
+        setup, admit=Admit(setup.admit.window + 1))],
     ids=['room', 'weights', 'floor', 'cap', 'rank', 'allocate', 'pin',
-         'order'])
+         'order', 'window'])
 def test_a_twin_that_is_wrong_in_one_place_is_seen(twin):
     strategy = 'weighted-gdsf' if twin(Setup('lru', 2, ClassTable())).weights \
         else 'class'
@@ -145,6 +149,8 @@ def test_what_c_cannot_say_is_left_to_python():
     # Products of bytes and weights that are not exact.
     assert compiled.cache(Setup('weighted-lru', 1 << 53, ClassTable(),
                                 weights={3: 2.0})) is None
+    assert compiled.cache(Setup('lru', 10, ClassTable(),
+                                admit=Admit(learns=True))) is None
     # Which units an object has, when it is replaced.
     parted = plan.plan(native.read(
         [b'0 GET a 100 0 9', b'1 PUT a 100', b'2 GET a 100 0 9'], 'parts'))
@@ -170,20 +176,21 @@ ROW = (0, 1, 0, 100, 1.0, 0, 0, 1.0)
 
 
 @pytest.mark.parametrize('arguments', [
-    (0, True, False, 0.0, 0.0, (ROW,) * 32),
-    (10, True, False, 0.0, 0.0, (ROW,) * 31),
-    (10, True, False, 0.0, 0.0, ((4, *ROW[1:]),) * 32)])
+    (0, True, False, 0.0, 0.0, (ROW,) * 32, 0),
+    (10, True, False, 0.0, 0.0, (ROW,) * 31, 0),
+    (10, True, False, 0.0, 0.0, (ROW,) * 32, -1),
+    (10, True, False, 0.0, 0.0, ((4, *ROW[1:]),) * 32, 0)])
 def test_a_cache_of_wrong_arguments_is_refused(arguments):
     with pytest.raises(ValueError):
         fast.Cache(*arguments)
 
 
 @pytest.mark.parametrize('changes', [
-    {'sizes': [0, 5]}, {'class_ids': [0, 32]}, {'verbs': [0, 3]},
+    {'sizes': [0, 5]}, {'class_ids': [0, 32]}, {'verbs': [0, 5]},
     {'sizes': [5]}, {'came': [0]}, {'verbs': [0]}])
 def test_columns_that_cannot_be_meant_are_refused(changes):
     np = numpy()
-    made = fast.Cache(10, True, False, 0.0, 0.0, (ROW,) * 32)
+    made = fast.Cache(10, True, False, 0.0, 0.0, (ROW,) * 32, 0)
     columns = {
         'keys': [1, 2], 'sizes': [5, 5], 'class_ids': [0, 0],
         'verbs': [0, 0], 'results': [9, 9], 'came': [9, 9]}

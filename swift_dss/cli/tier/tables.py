@@ -54,7 +54,8 @@ def _header(answer: Dict[str, Any]) -> str:
 
 
 def kept_out(answer: Dict[str, Any]) -> str:
-    """What first reads did not bring to the SSD; '' if they bring all."""
+    """Bytes that first reads did not bring to the SSD; '' if they bring
+    all."""
     # A daemon of an earlier version does not tell it.
     if answer.get('admit', 'all') == 'all':
         return ''

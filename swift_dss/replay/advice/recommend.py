@@ -3,7 +3,8 @@ budget.
 
 All orders, blind and by class, are replayed at the budget; then the floors
 of those classes that class order starves, one after the other; then smaller
-caches, as a way to save, and larger ones, for what they would save.
+caches, as a way to save, and larger ones, for what they would save; and the
+best with fewer writes to the SSD (``admit``), which is told beside it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Sequence, Tuple
 
 from swift_dss.core.classes import ClassSpec, ClassTable
+from swift_dss.core.config import Admit
 from swift_dss.replay import runs
 from swift_dss.replay.advice.goals import Goal, Row
 from swift_dss.replay.plan import Plan
@@ -26,6 +28,8 @@ STARVED = 0.02
 SMALLER = (0.75, 0.5, 0.25)
 #: And above it: what more room would save.
 LARGER = (1.5, 2.0, 4.0)
+#: An admission that writes less.
+ADMIT = Admit(4)
 
 #: A set-up and its figures.
 Result = Tuple[Setup, Row]
@@ -37,6 +41,7 @@ class Found:
 
     :param base: LRU at the whole budget
     :param best: of all
+    :param admitted: the best with ADMIT; it is none of the tried
     :param smaller, larger: the best at less room, and at more, the nearest
         to the budget first
     """
@@ -45,6 +50,7 @@ class Found:
     tried: List[Result]
     base: Result
     best: Result
+    admitted: Result
     smaller: List[Result]
     larger: List[Result]
 
@@ -87,11 +93,12 @@ def search(plan: Plan, first: Setup, budget_bytes: int, goal: Goal,
         attempt([replace(best_of(tried)[0], prefetch=name)
                  for name in ahead])
     best = best_of(tried)
+    admitted, = runs.each(plan, [replace(best[0], admit=ADMIT)], jobs)
     smaller, larger = (
         attempt([replace(best[0], cache_bytes=max(1, int(
             budget_bytes * share))) for share in shares])
         for shares in (SMALLER, LARGER))
-    return Found(goal, tried, base, best, smaller, larger)
+    return Found(goal, tried, base, best, admitted, smaller, larger)
 
 
 def _with_floors(plan: Plan, start: Result, base: Result,

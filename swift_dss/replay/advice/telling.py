@@ -38,7 +38,8 @@ def report(search_result: Found, sure: Optional[Certainty],
     """
     def told(result: Result) -> Dict[str, Any]:
         setup, row = result
-        return {'strategy': setup.strategy, 'prefetch': setup.prefetch,
+        return {'strategy': setup.strategy, 'admit': str(setup.admit),
+                'prefetch': setup.prefetch,
                 'cache_bytes': setup.cache_bytes,
                 'floors': floors(result),
                 'score': search_result.goal.score(row),
@@ -46,6 +47,7 @@ def report(search_result: Found, sure: Optional[Certainty],
                     'dollars', 'ssd_written_bytes', 'drive_writes_a_day')}}
     return {'goal': search_result.goal.kind, 'best': told(search_result.best),
             'lru': told(search_result.base),
+            'admitted': told(search_result.admitted),
             'smaller': [told(result) for result in search_result.smaller],
             'larger': [told(result) for result in search_result.larger],
             'tried': len(search_result.tried),
@@ -83,6 +85,7 @@ def text(search_result: Found, table: ClassTable,
                  _gain(goal, base, best)),
              '  ' + _spent(search_result.best[1]),
              '  LRU: ' + _spent(search_result.base[1]),
+             _fewer_writes(search_result),
              *_limited(search_result, limit),
              *_certain(goal, sure, table),
              *_price_of_classes(search_result, table)]
@@ -106,6 +109,20 @@ def text(search_result: Found, table: ClassTable,
              figures.number(row['p99_ms'])]
             for class_id, row in search_result.best[1]['classes'].items()])]
     return '\n'.join(lines + ['', _settings(search_result)])
+
+
+def _fewer_writes(search_result: Found) -> str:
+    """The best again, with missed objects kept out."""
+    goal, admit = search_result.goal, search_result.admitted[0].admit
+    before, after = (goal.score(row) for _, row in (
+        search_result.best, search_result.admitted))
+    written, written_after = (row['ssd_written_bytes'] for _, row in (
+        search_result.best, search_result.admitted))
+    return '  With admit = %s: %s (%s), %s to the SSD ' \
+        '(%s)' % (admit, goal.shown(after), _gain(goal, before, after),
+                  figures.size_text(int(written_after)),
+                  '%+.0f %%' % (100 * (written_after / written - 1))
+                  if written else '-')
 
 
 def _limited(search_result: Found, limit: Union[Limit, str]) -> List[str]:

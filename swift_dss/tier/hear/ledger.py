@@ -220,13 +220,21 @@ class Ledger:
             elif event.kind is EventKind.GONE:
                 self._due.keep(lambda event=event:  # type: ignore[misc]
                                self.departures.heard(event.version))
+        self._teach(reads, passes, classes, rows, gone)
+        for version, events in reads.items():
+            self._note_reads(version, events, classes.get(version), passes)
+
+    def _teach(self, reads: Mapping[VersionId, Sequence[Event]],
+               passes: Mapping[VersionId, Heard],
+               classes: Mapping[VersionId, Sequence[int]],
+               rows: Sequence[VersionRow],
+               gone: Sequence[VersionId]) -> None:
+        """Tell all that learn from reads, uploads and deletes."""
         self.tuning.heard(reads, classes, rows, gone)
         self._keepers.heard(
             [Access(version, reads[version][0].size, class_ids,
                     passes[version].begun)
              for version, class_ids in classes.items()], rows, gone)
-        for version, events in reads.items():
-            self._note_reads(version, events, classes.get(version), passes)
 
     def _rows_of(self, puts: Sequence[Event]) -> List[VersionRow]:
         """Describe new versions from their files, as far as they exist."""

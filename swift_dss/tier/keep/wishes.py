@@ -1,4 +1,4 @@
-"""What readers wish to have on a device's SSD, and whom it lets in.
+"""Versions that readers wish to have on a device's SSD, and whom it lets in.
 
 A version that was read from a slower tier is a *wish*. With ``[tier] admit``
 at ``all`` each is granted as far as the class rule has room for it. With
@@ -125,7 +125,7 @@ class Doorkeeper:
 
     @property
     def rule(self) -> str:
-        """What is in force: the option, or what was learned."""
+        """The option in force, or the rule that was learned."""
         rule = self._rule
         if isinstance(rule, Learned):
             return NAMES[rule.in_force]

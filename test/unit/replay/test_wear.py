@@ -140,6 +140,10 @@ def test_a_recommendation_says_what_each_size_costs_and_writes(capsys):
     for told in (made['best'], made['lru'], *made['smaller'], *made['larger']):
         assert told['ssd_written_bytes'] > 0
         assert told['drive_writes_a_day'] > 0 and told['dollars'] > 0
+    assert made['admitted']['admit'] == 'second:4'
+    assert 0 < made['admitted']['ssd_written_bytes'] < \
+        made['best']['ssd_written_bytes']
+    assert '  With admit = second:4: 0.' in shown
     sizes = [told['cache_bytes'] for told in (
         *made['smaller'][::-1], made['best'], *made['larger'])]
     assert sizes == sorted(set(sizes)) and len(sizes) == 7

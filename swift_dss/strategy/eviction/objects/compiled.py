@@ -24,12 +24,14 @@ _MOST_WEIGHED = 1 << 53
 
 def make(name: str, capacity_bytes: int, table: ClassTable,
          weights: Mapping[int, float], cost_us: float,
-         bytes_per_second: float) -> Optional[fast.Cache]:
+         bytes_per_second: float,
+         window_bytes: int = 0) -> Optional[fast.Cache]:
     """An empty cache in C; None: this one has only a Python form.
 
     :param name: one of :func:`orders.names`
     :param weights: class id to weight, for weighted order and the cost
     :param cost_us: of a miss, for GDSF, without its bytes
+    :param window_bytes: of a :class:`SecondTouch`; 0: there is none
     """
     kind, _, inner = name.partition('-')
     is_plain = kind in orders.ORDERS
@@ -50,4 +52,4 @@ def make(name: str, capacity_bytes: int, table: ClassTable,
             0 if is_plain else _ALLOCATE.index(spec.allocate),
             int(spec.pin and not is_plain), weights.get(class_id, 1.0)))
     return fast.Cache(capacity_bytes, is_plain, kind == orders.WEIGHTED,
-                      cost_us, bytes_per_second, tuple(rows))
+                      cost_us, bytes_per_second, tuple(rows), window_bytes)

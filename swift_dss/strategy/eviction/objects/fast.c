@@ -35,12 +35,12 @@ static int play_rows(struct cache *self, Py_buffer *columns, Py_ssize_t rows,
 
 		if (sizes[i] < 1 || class_ids[i] >= CLASSES || verb >= VERBS)
 			return -1;
-		if (verb != ACCESS)
+		if (verb != ACCESS && verb != WRITE)
 			drop(self, keys[i]);
 		came[i] = begin + (uint32_t)i;
 		results[i] = verb == REMOVE ? NOT_ASKED : (uint8_t)ask(
 			self, keys[i], sizes[i], class_ids[i],
-			begin + (uint32_t)i, &came[i]);
+			verb >= WRITE, begin + (uint32_t)i, &came[i]);
 	}
 	return 0;
 }
@@ -116,7 +116,7 @@ static int cache_init(Cache *self, PyObject *args, PyObject *kwargs)
 {
 	struct cache *cache = &self->cache;
 	PyObject *rows;
-	long long capacity;
+	long long capacity, window;
 	int i;
 
 	(void)kwargs;
@@ -124,13 +124,15 @@ static int cache_init(Cache *self, PyObject *args, PyObject *kwargs)
 		PyErr_SetString(PyExc_ValueError, "made before");
 		return -1;
 	}
-	if (!PyArg_ParseTuple(args, "LppddO!", &capacity, &cache->is_plain,
+	if (!PyArg_ParseTuple(args, "LppddO!L", &capacity, &cache->is_plain,
 			      &cache->is_weighted, &cache->cost, &cache->rate,
-			      &PyTuple_Type, &rows))
+			      &PyTuple_Type, &rows, &window))
 		return -1;
 	cache->capacity = capacity;
-	if (capacity < 1 || PyTuple_GET_SIZE(rows) != CLASSES) {
-		PyErr_SetString(PyExc_ValueError, "capacity or classes");
+	cache->door.window = window;
+	if (capacity < 1 || window < 0 || PyTuple_GET_SIZE(rows) != CLASSES) {
+		PyErr_SetString(PyExc_ValueError,
+				"capacity, window or classes");
 		return -1;
 	}
 	for (i = 0; i < CLASSES; i++)
@@ -152,6 +154,7 @@ static void cache_free(Cache *self)
 	for (i = 0; i < CLASSES; i++)
 		order_free(&self->cache.parts[i].order);
 	free(self->cache.where.slots);
+	free(self->cache.door.of.slots);
 	free(self->cache.stock.pool.nodes);
 	free(self->cache.stock.pool.ranks);
 	Py_TYPE(self)->tp_free((PyObject *)self);

@@ -16,6 +16,7 @@ class Cache:
     :param cost: of a miss for GDSF, in microseconds, without its bytes
     :param rate: bytes a second; 0: all misses cost the same
     :param rows: of the classes 0..31
+    :param window: of ``SecondTouch``, in bytes; 0: all missed objects come in
     :raises ValueError: an argument is out of bounds
     """
 
@@ -26,7 +27,8 @@ class Cache:
     remembered: int
 
     def __init__(self, capacity: int, plain: bool, weighted: bool,
-                 cost: float, rate: float, rows: Tuple[Row, ...]) -> None: ...
+                 cost: float, rate: float, rows: Tuple[Row, ...],
+                 window: int) -> None: ...
 
     def play(self, keys: Any, sizes: Any, class_ids: Any, verbs: Any,
              results: Any, came: Any, begin: int) -> None:
@@ -34,8 +36,8 @@ class Cache:
 
         :param keys, sizes: of eight bytes each; sizes are at least 1
         :param class_ids: a byte each, 0..31
-        :param verbs: a byte each: 0 access, 1 remove and access, 2 remove;
-            empty: all are accesses
+        :param verbs: a byte each: 0 access, 1 remove and access, 2 remove, 3
+            write, 4 remove and write; empty: all are accesses
         :param results: a byte each, written: ``HIT``, ``MISS``, ``BYPASS``,
             or 3 for what was only removed
         :param came: four bytes each, written: the number of the access that

@@ -8,13 +8,14 @@
 #ifndef FAST_CACHE_H
 #define FAST_CACHE_H
 
+#include "fast_door.h"
 #include "fast_verbs.h"
 
 #define CLASSES 32
 #define UNCLASSIFIED 0
 
-/* The verbs and results of play(). */
-enum { ACCESS, RENEW, REMOVE, VERBS };
+/* The verbs and results of play(); a write passes the doorkeeper. */
+enum { ACCESS, RENEW, REMOVE, WRITE, RENEW_WRITE, VERBS };
 enum { MISS, HIT, BYPASS, NOT_ASKED };
 enum { ALWAYS, ROOM, NEVER };
 
@@ -35,6 +36,7 @@ struct cache {
 	struct part parts[CLASSES];
 	/* Lowest rank first. */
 	struct part *ranked[CLASSES];
+	struct door door;
 	struct table where;
 	struct stock stock;
 };
@@ -298,14 +300,19 @@ static void drop(struct cache *self, int64_t key)
 }
 
 static int ask(struct cache *self, int64_t key, int64_t size, int class_id,
-	       uint32_t turn, uint32_t *came)
+	       int is_written, uint32_t turn, uint32_t *came)
 {
 	uint32_t at = table_get(&self->where, &self->stock.pool, key);
 	struct node *node = &self->stock.pool.nodes[at];
 
 	*came = turn;
-	if (!at)
+	if (!at) {
+		if (self->door.window && !is_written &&
+		    !door_admits(&self->door, &self->stock, key, size,
+				 self->capacity - self->used))
+			return BYPASS;
 		return bring_in(self, key, size, class_id, turn);
+	}
 	*came = node->came;
 	if (node->place == PLACE_HELD)
 		return HIT;
