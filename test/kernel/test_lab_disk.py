@@ -186,6 +186,16 @@ def test_flash_write_is_done_in_the_buffer_and_flush_may_wait(in_lab):
           [38000, 5000])
 
 
+def test_flash_collects_what_is_written_in_order(in_lab):
+    # Each 4 KiB are programmed for 100 us, and collected for 1 ms more but
+    # where they go on from a write before: 0, 64 and 8 begin at 0, 38 and
+    # 76 us, all on the channel of their page. The first two channels are
+    # done after 1,100 us; the first has 100 us more to do: 1,200.
+    disk = (SSD % (1 << 20, 1)).replace('collect_ns=0', 'collect_ns=1000000')
+    close(times(in_lab, disk, 'write:0:8', 'write:64:8', 'write:8:8',
+                'sync'), [38000, 38000, 38000, 1200000 - 114000 + 5000])
+
+
 def test_flash_read_waits_for_the_page_that_is_programmed(in_lab):
     # A page of 16 KiB is programmed for 400 us from time 0. The write is
     # done at 10 + 32 + 20 = 62 us; a read of the same channel is told at

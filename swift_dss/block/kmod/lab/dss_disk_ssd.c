@@ -10,8 +10,9 @@
  * nothing to read, page by page, and a read waits for the page that is
  * being programmed.  A read that comes while another one is served has the
  * channel next, before a further page, unless a write waits for the buffer:
- * then reads and pages take turns. Each write command costs one channel
- * collect_ns more, for the bookkeeping of small writes. A write that
+ * then reads and pages take turns. A write costs one channel collect_ns
+ * more, for the bookkeeping of small writes, but where it goes on from one of
+ * the last STREAMS writes: the disk collects what comes in order. A write that
  * finds the buffer full waits.  A flush waits for the buffer if a power cut
  * would empty it, and costs flush_ns.
  */
@@ -22,6 +23,7 @@
 #include "dss_disk.h"
 
 #define MAX_CHANNELS	256
+#define STREAMS		32
 
 struct channel {
 	u64 free_ns;		/* when its last read is done */
@@ -36,6 +38,8 @@ struct ssd {
 	u64 interface_free;
 	u64 written_ns;		/* programming asked for, ever */
 	u64 buffer_ns;		/* programming that the buffer can hold */
+	sector_t ends[STREAMS];	/* of the last writes; no order */
+	unsigned int oldest;	/* of them */
 	struct channel channels[MAX_CHANNELS];
 };
 
@@ -154,6 +158,23 @@ static u64 ssd_program_ns(const struct ssd *s, u64 bytes)
 				  s->m.p.page_bytes);
 }
 
+/* Whether a write begins where a stream ends, whose end it then is. */
+static bool ssd_goes_on(struct ssd *s, const struct dss_disk_request *request)
+{
+	sector_t end = request->sector + request->sectors;
+	unsigned int i;
+
+	for (i = 0; i < STREAMS; i++) {
+		if (s->ends[i] == request->sector) {
+			s->ends[i] = end;
+			return true;
+		}
+	}
+	s->ends[s->oldest] = end;
+	s->oldest = (s->oldest + 1) % STREAMS;
+	return false;
+}
+
 /* False if the buffer has no room; an empty one takes anything. */
 static bool ssd_write(struct ssd *s, struct dss_disk_request *request,
 		      u64 now)
@@ -161,7 +182,7 @@ static bool ssd_write(struct ssd *s, struct dss_disk_request *request,
 	u64 start = (u64)request->sector * DSS_DISK_SECTOR;
 	u64 length = (u64)request->sectors * DSS_DISK_SECTOR;
 	u64 end = start + length, backlog = ssd_backlog_ns(s, now), at;
-	u64 extra = s->m.p.collect_ns;
+	u64 extra;
 
 	if (backlog && backlog + ssd_program_ns(s, length) > s->buffer_ns) {
 		if (!request->stalled) {
@@ -171,6 +192,7 @@ static bool ssd_write(struct ssd *s, struct dss_disk_request *request,
 		return false;
 	}
 	at = ssd_interface(s, now + s->m.p.overhead_ns, length);
+	extra = ssd_goes_on(s, request) ? 0 : s->m.p.collect_ns;
 	while (start < end) {
 		u64 number = div64_u64(start, s->m.p.page_bytes), index;
 		u64 bytes = min(end, (number + 1) * s->m.p.page_bytes) - start;
@@ -308,6 +330,7 @@ good:
 	dss_disk_begin(&s->m, &dss_disk_ssd, p, sectors);
 	INIT_LIST_HEAD(&s->flushes);
 	s->buffer_ns = ssd_program_ns(s, p->cache_bytes);
+	memset(s->ends, 0xff, sizeof(s->ends));
 	return &s->m;
 }
 
