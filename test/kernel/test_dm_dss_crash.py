@@ -22,8 +22,9 @@ TWINS = {
     'clean_without_flush': ('dss_batch.c',
                             '\t\tdss_batch_settle(batch);', '\t\t;'),
     'stage_without_flush': ('dss_batch.c',
-                            'if (how == DSS_CLEAN_WRITES)',
-                            'if (how == DSS_CLEAN_WRITES && !sweep)'),
+                            'if (batch->how == DSS_CLEAN_WRITES)',
+                            'if (batch->how == DSS_CLEAN_WRITES && '
+                            '!dss_core_has_stage(d->core))'),
     'stage_without_intent': ('dss_write.c',
                              'bool commit = dss_intend(io, false);\n\n'
                              '\tif (!dss_core_may_dirty(d->core, '

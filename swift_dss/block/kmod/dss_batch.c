@@ -44,7 +44,7 @@ static u32 dss_batch_row(const struct dss_batch *batch, u32 first)
 	return end - first;
 }
 
-/* Submits all moves that are well so far, in order, and waits for them. */
+/* Submits all moves that are well so far, in order. */
 static void dss_batch_submit(struct dss_batch *batch, bool ssd, blk_opf_t opf)
 {
 	struct blk_plug plug;
@@ -75,6 +75,10 @@ static void dss_batch_submit(struct dss_batch *batch, bool ssd, blk_opf_t opf)
 		submit_bio_noacct(bio);
 	}
 	blk_finish_plug(&plug);
+}
+
+static void dss_batch_wait(struct dss_batch *batch)
+{
 	if (!atomic_dec_and_test(&batch->pending))
 		wait_for_completion_io(&batch->done);
 }
@@ -96,12 +100,12 @@ static bool dss_next_run(struct dss *d, struct dss_io *run, unsigned int from)
 
 /*
  * Fills need pages, too: without other memory they have half of those that are
- * kept back.
+ * kept back, and no batch is read ahead.
  */
 static bool dss_batch_has_room(const struct dss_batch *batch)
 {
 	return batch->nr_moves < DSS_BATCH_SLOTS &&
-	       (batch->nr_pages < DSS_POOL_PAGES / 2 ||
+	       ((!batch->ahead && batch->nr_pages < DSS_POOL_PAGES / 2) ||
 		READ_ONCE(batch->d->pages.curr_nr) > DSS_POOL_PAGES / 2);
 }
 
@@ -124,7 +128,7 @@ static void dss_batch_add(struct dss_batch *batch, u32 index)
 			return;
 		run.class_id = class_id;
 		from = run.first + run.nr;
-		move = dss_move_alloc(d, &run, batch->nr_moves ?
+		move = dss_move_alloc(d, &run, batch->nr_moves || batch->ahead ?
 				      GFP_NOWAIT | __GFP_NOWARN : GFP_NOIO);
 		if (!move)
 			return;
@@ -255,21 +259,25 @@ static void dss_batch_fail_unread(struct dss_batch *batch)
 	spin_unlock_irq(&d->lock);
 }
 
-/*
- * Cleans one batch: all reads, then all writes in order of the origin.
+/**
+ * dss_batch_read() - begin a batch: pull chunks, and read them from the SSD
+ * @sweep: in this order, or NULL: the lowest class first
  *
- * Return: whether it did something and nothing went wrong.
+ * It does not wait for the reads. Without memory a batch that is read ahead
+ * may be empty.
+ *
+ * Return: whether there is something to write.
  */
-bool dss_clean_batch(struct dss_batch *batch, u32 most,
-		     enum dss_clean how, bool sweep)
+bool dss_batch_read(struct dss_batch *batch, u32 most, enum dss_clean how,
+		    struct dss_sweep *sweep)
 {
-	struct dss *d = batch->d;
 	u32 i;
 
 	batch->nr_moves = 0;
 	batch->nr_pages = 0;
 	batch->failed = false;
-	if (!(sweep ? dss_pull_sweep(batch, how) :
+	batch->how = how;
+	if (!(sweep ? dss_pull_sweep(batch, sweep, how) :
 	      dss_pull_lowest(batch, most, how)))
 		return false;
 	for (i = 0; i < batch->nr_slots; i++)
@@ -278,7 +286,24 @@ bool dss_clean_batch(struct dss_batch *batch, u32 most,
 	       dss_compare_oblocks, NULL, batch);
 	for (i = 0; i < batch->nr_slots; i++)
 		dss_batch_add(batch, batch->order[i]);
-	dss_batch_submit(batch, true, REQ_OP_READ);
+	if (batch->nr_moves)
+		dss_batch_submit(batch, true, REQ_OP_READ);
+	else
+		dss_batch_finish(batch, false);
+	return batch->nr_moves;
+}
+
+/**
+ * dss_batch_write() - end a batch: all writes, in order of the origin
+ *
+ * Return: whether nothing went wrong.
+ */
+bool dss_batch_write(struct dss_batch *batch)
+{
+	struct dss *d = batch->d;
+	u32 i;
+
+	dss_batch_wait(batch);
 	dss_batch_fail_unread(batch);
 	if (READ_ONCE(d->health) == DSS_OK && dss_batch_was_evicted(batch) &&
 	    dss_commit_all(d))
@@ -293,58 +318,17 @@ bool dss_clean_batch(struct dss_batch *batch, u32 most,
 	 * would wait for it.
 	 */
 	dss_batch_submit(batch, false, REQ_OP_WRITE |
-			 (how == DSS_CLEAN_READS ? REQ_FUA : 0));
-	if (how == DSS_CLEAN_WRITES)
+			 (batch->how == DSS_CLEAN_READS ? REQ_FUA : 0));
+	dss_batch_wait(batch);
+	if (batch->how == DSS_CLEAN_WRITES)
 		dss_batch_settle(batch);
-	dss_batch_finish(batch, how != DSS_CLEAN_IDLE);
-	return batch->nr_moves && !batch->failed;
+	dss_batch_finish(batch, batch->how != DSS_CLEAN_IDLE);
+	batch->nr_moves = 0;
+	return !batch->failed;
 }
 
-struct dss_batch *dss_batch_create(struct dss *d)
+void dss_batch_init(struct dss_batch *batch, struct dss *d)
 {
-	struct dss_batch *batch = kvzalloc(sizeof(*batch), GFP_KERNEL);
-
-	if (!batch)
-		return NULL;
 	batch->d = d;
 	init_completion(&batch->done);
-	return batch;
-}
-
-/**
- * dss_batch_stage() - be ready for a stage
- *
- * Call it before the core has one. May be called again.
- *
- * Return: 0 or -ENOMEM.
- */
-int dss_batch_stage(struct dss_batch *batch)
-{
-	struct dss_sweep *sweep;
-
-	if (batch->sweep)
-		return 0;
-	sweep = dss_sweep_create(batch->d);
-	if (!sweep)
-		return -ENOMEM;
-	/* The cleaner may be at work: pairs with dss_batch_begin(). */
-	smp_store_release(&batch->sweep, sweep);
-	return 0;
-}
-
-void dss_batch_destroy(struct dss_batch *batch)
-{
-	if (batch)
-		kvfree(batch->sweep);
-	kvfree(batch);
-}
-
-/* The cleaner begins again: chunks have become dirty. */
-void dss_batch_begin(struct dss_batch *batch)
-{
-	/* Pairs with dss_batch_stage(). */
-	struct dss_sweep *sweep = smp_load_acquire(&batch->sweep);
-
-	if (sweep)
-		dss_sweep_renew(sweep);
 }

@@ -67,24 +67,103 @@ static void dss_let_staged_go(struct dss *d, bool stuck)
 	spin_unlock_irq(&d->lock);
 }
 
+/*
+ * Writes a batch while the next one is read, so that the HDD does not wait for
+ * the SSD. Readers of the HDD would wait for both: beside them one at a time.
+ *
+ * Return: whether it did something and nothing went wrong.
+ */
+static bool dss_clean_some(struct dss *d, u32 goal, enum dss_clean how,
+			   struct dss_sweep *sweep)
+{
+	struct dss_cleaner *cleaner = d->cleaner;
+	struct dss_batch *batch = &cleaner->batches[cleaner->turn];
+	struct dss_batch *next = &cleaner->batches[!cleaner->turn];
+
+	batch->ahead = false;
+	if (!batch->nr_moves) {
+		if (!dss_batch_read(batch, goal, how, sweep))
+			return false;
+		goal -= min(goal, batch->nr_slots);
+	}
+	next->ahead = true;
+	if (goal && how != DSS_CLEAN_READS)
+		dss_batch_read(next, goal, how, sweep);
+	cleaner->turn = !cleaner->turn;
+	return dss_batch_write(batch);
+}
+
+/* What was read ahead is written, too. */
+static void dss_clean_rest(struct dss *d)
+{
+	struct dss_cleaner *cleaner = d->cleaner;
+	struct dss_batch *batch = &cleaner->batches[cleaner->turn];
+
+	if (batch->nr_moves)
+		dss_batch_write(batch);
+}
+
 void dss_clean_work(struct work_struct *work)
 {
 	struct dss *d = container_of(to_delayed_work(work), struct dss,
 				     clean_work);
-	struct dss_batch *batch = d->batch;
-	bool sweep, stuck;
+	/* Pairs with dss_cleaner_stage(). */
+	struct dss_sweep *sweep = smp_load_acquire(&d->cleaner->sweep);
+	bool sweeps, stuck = false;
 	enum dss_clean how;
 	u32 goal;
 
-	dss_batch_begin(batch);
-	while ((goal = dss_clean_goal(d, &how, &sweep))) {
-		stuck = !dss_clean_batch(batch, goal, how, sweep);
-		dss_let_staged_go(d, stuck);
+	/* Chunks have become dirty. */
+	if (sweep)
+		dss_sweep_renew(sweep);
+	while (!stuck && (goal = dss_clean_goal(d, &how, &sweeps))) {
+		stuck = !dss_clean_some(d, goal, how, sweeps ? sweep : NULL);
 		if (!stuck)
-			continue;
-		/* In use, or failing: not at once again. */
-		dss_kick_cleaner(d, HZ / 10);
-		return;
+			dss_let_staged_go(d, false);
 	}
-	dss_let_staged_go(d, READ_ONCE(d->health) != DSS_OK);
+	dss_clean_rest(d);
+	dss_let_staged_go(d, stuck || READ_ONCE(d->health) != DSS_OK);
+	/* In use, or failing: not at once again. */
+	if (stuck)
+		dss_kick_cleaner(d, HZ / 10);
+}
+
+struct dss_cleaner *dss_cleaner_create(struct dss *d)
+{
+	struct dss_cleaner *cleaner = kvzalloc(sizeof(*cleaner), GFP_KERNEL);
+	unsigned int i;
+
+	if (!cleaner)
+		return NULL;
+	for (i = 0; i < ARRAY_SIZE(cleaner->batches); i++)
+		dss_batch_init(&cleaner->batches[i], d);
+	return cleaner;
+}
+
+/**
+ * dss_cleaner_stage() - be ready for a stage
+ *
+ * Call it before the core has one. May be called again.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int dss_cleaner_stage(struct dss *d)
+{
+	struct dss_sweep *sweep;
+
+	if (d->cleaner->sweep)
+		return 0;
+	sweep = dss_sweep_create(d);
+	if (!sweep)
+		return -ENOMEM;
+	/* The cleaner may be at work: pairs with dss_clean_work(). */
+	smp_store_release(&d->cleaner->sweep, sweep);
+	return 0;
+}
+
+void dss_cleaner_destroy(struct dss_cleaner *cleaner)
+{
+	if (cleaner)
+		kvfree(cleaner->sweep);
+	kvfree(cleaner);
 }

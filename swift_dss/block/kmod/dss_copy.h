@@ -48,7 +48,6 @@ enum dss_clean {
 
 struct dss_batch {
 	struct dss *d;
-	struct dss_sweep *sweep;	/* NULL: there was no stage yet */
 	dss_slot_t slots[DSS_BATCH_SLOTS];
 	u64 oblocks[DSS_BATCH_SLOTS];
 	u32 order[DSS_BATCH_SLOTS];
@@ -59,22 +58,32 @@ struct dss_batch {
 	atomic_t pending;
 	struct completion done;
 	u32 failed_flushes;	/* before it was written */
+	enum dss_clean how;
+	bool ahead;		/* another one is still to be written */
 	bool failed;
+};
+
+struct dss_cleaner {
+	struct dss_sweep *sweep;	/* NULL: there was no stage yet */
+	struct dss_batch batches[2];	/* one is written, the next is read */
+	unsigned int turn;		/* to be written next */
 };
 
 /* ---- dss_pull.c. Context: the cleaner's worker ---- */
 bool dss_pull_lowest(struct dss_batch *batch, u32 most, enum dss_clean how);
-bool dss_pull_sweep(struct dss_batch *batch, enum dss_clean how);
+bool dss_pull_sweep(struct dss_batch *batch, struct dss_sweep *sweep,
+		    enum dss_clean how);
 
 /* ---- dss_batch.c. Context: the cleaner's worker ---- */
-struct dss_batch *dss_batch_create(struct dss *d);	/* control */
-int dss_batch_stage(struct dss_batch *batch);		/* control */
-void dss_batch_destroy(struct dss_batch *batch);	/* control */
-void dss_batch_begin(struct dss_batch *batch);
-bool dss_clean_batch(struct dss_batch *batch, u32 most, enum dss_clean how,
-		     bool sweep);
+void dss_batch_init(struct dss_batch *batch, struct dss *d);	/* control */
+bool dss_batch_read(struct dss_batch *batch, u32 most, enum dss_clean how,
+		    struct dss_sweep *sweep);
+bool dss_batch_write(struct dss_batch *batch);
 
 /* ---- dss_clean.c ---- */
+struct dss_cleaner *dss_cleaner_create(struct dss *d);	/* control */
+int dss_cleaner_stage(struct dss *d);			/* control */
+void dss_cleaner_destroy(struct dss_cleaner *cleaner);	/* control */
 void dss_clean_work(struct work_struct *work);
 
 #endif /* DSS_COPY_H */

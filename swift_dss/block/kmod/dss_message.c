@@ -34,7 +34,7 @@ static int dss_message_stage(struct dss *d, const char *text)
 
 	if (kstrtou32(text, 10, &percent) || percent > 100)
 		return -EINVAL;
-	if (percent && dss_batch_stage(d->batch))
+	if (percent && dss_cleaner_stage(d))
 		return -ENOMEM;
 	spin_lock_irq(&d->lock);
 	d->stage_parts = percent * DSS_PARTS / 100;

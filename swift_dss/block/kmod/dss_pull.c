@@ -74,7 +74,8 @@ static u32 dss_pull_row(struct dss_batch *batch, u64 oblock, u32 most)
 }
 
 /* With a stage: in order of addresses; beside readers one row. */
-bool dss_pull_sweep(struct dss_batch *batch, enum dss_clean how)
+bool dss_pull_sweep(struct dss_batch *batch, struct dss_sweep *sweep,
+		    enum dss_clean how)
 {
 	bool reads = how == DSS_CLEAN_READS;
 	u32 rows = reads ? 1 : DSS_STAGE_ROWS;
@@ -85,7 +86,7 @@ bool dss_pull_sweep(struct dss_batch *batch, enum dss_clean how)
 
 	batch->nr_slots = 0;
 	while (rows && batch->nr_slots < most &&
-	       dss_sweep_next(batch->sweep, !batch->nr_slots, &oblock)) {
+	       dss_sweep_next(sweep, !batch->nr_slots, &oblock)) {
 		nr = dss_pull_row(batch, oblock, most);
 		rows -= nr > 0;
 		for (; nr; nr = dss_pull_row(batch, oblock, most))

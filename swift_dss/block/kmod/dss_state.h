@@ -114,7 +114,7 @@ enum dss_health {
 	DSS_NR_HEALTH
 };
 
-struct dss_batch;
+struct dss_cleaner;
 
 struct dss_segment {
 	sector_t table_sector;
@@ -281,7 +281,7 @@ struct dss {
 	struct bio_set moves;		/* dss_move */
 	struct bio_set meta_bios;	/* dss_meta_bio */
 	mempool_t pages;
-	struct dss_batch *batch;	/* the cleaner's */
+	struct dss_cleaner *cleaner;
 	u32 *recency;			/* by slot, while stopping */
 	struct dss_commit commit;
 	struct mutex meta_mutex;	/* superblock and commit I/O */

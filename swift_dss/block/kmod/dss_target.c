@@ -113,10 +113,10 @@ static int dss_create_workers(struct dss *d)
 				      WQ_HIGHPRI | WQ_UNBOUND, 1);
 	d->send_wq = alloc_workqueue("dss-send", WQ_MEM_RECLAIM |
 				     WQ_HIGHPRI | WQ_UNBOUND, 1);
-	d->batch = dss_batch_create(d);
+	d->cleaner = dss_cleaner_create(d);
 	return d->wq && d->commit_wq && d->clean_wq && d->group_wq &&
-	       d->send_wq && d->batch &&
-	       (!d->stage_parts || !dss_batch_stage(d->batch)) ? 0 : -ENOMEM;
+	       d->send_wq && d->cleaner &&
+	       (!d->stage_parts || !dss_cleaner_stage(d)) ? 0 : -ENOMEM;
 }
 
 static void dss_destroy(struct dss *d)
@@ -133,7 +133,7 @@ static void dss_destroy(struct dss *d)
 		destroy_workqueue(d->commit_wq);
 	if (d->wq)
 		destroy_workqueue(d->wq);
-	dss_batch_destroy(d->batch);
+	dss_cleaner_destroy(d->cleaner);
 	for (i = 0; i < DSS_COMMIT_REGIONS; i++)
 		if (d->commit.pages[i])
 			__free_page(d->commit.pages[i]);
