@@ -20,7 +20,8 @@ def test_the_hdd_does_not_wait_for_the_ssd():
 @pytest.mark.twin
 def test_a_cleaner_without_a_batch_ahead_is_seen(tmp_path):
     twin = dss_lab.wrong_twin(str(tmp_path), [
-        ('dss_clean.c', 'if (goal && how != DSS_CLEAN_READS)', 'if (0)')])
+        ('dss_clean.c', 'return batch->how == DSS_CLEAN_IDLE;',
+         'return false;')])
     report = dss_lab.found('dss_clean_ahead.py', module=twin)
     assert report['wrong'] == [], report
     assert report['seconds'] > 0.9 * ONE_AFTER_THE_OTHER, report

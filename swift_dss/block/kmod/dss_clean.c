@@ -68,11 +68,21 @@ static void dss_let_staged_go(struct dss *d, bool stuck)
 }
 
 /*
- * Writes a batch while the next one is read, so that the HDD does not wait for
- * the SSD. Readers of the HDD would wait for both: beside them one at a time.
- *
- * Return: whether it did something and nothing went wrong.
+ * Whether the next batch is read while this one is written, so that the HDD does
+ * not wait for the SSD: where it has long rows to write. For short ones its arm
+ * takes much longer than the SSD, and what is read later has more neighbours.
+ * Readers of the HDD would wait for both, and, without a stage, so would writes
+ * that pass the SSD.
  */
+static bool dss_clean_reads_ahead(const struct dss_batch *batch, bool stage)
+{
+	if (!stage)
+		return batch->how == DSS_CLEAN_IDLE;
+	return batch->how != DSS_CLEAN_READS &&
+	       batch->nr_pages >= batch->nr_rows * DSS_AHEAD_PAGES;
+}
+
+/* Return: whether it did something and nothing went wrong. */
 static bool dss_clean_some(struct dss *d, u32 goal, enum dss_clean how,
 			   struct dss_sweep *sweep)
 {
@@ -87,7 +97,7 @@ static bool dss_clean_some(struct dss *d, u32 goal, enum dss_clean how,
 		goal -= min(goal, batch->nr_slots);
 	}
 	next->ahead = true;
-	if (goal && how != DSS_CLEAN_READS)
+	if (goal && how == batch->how && dss_clean_reads_ahead(batch, sweep))
 		dss_batch_read(next, goal, how, sweep);
 	cleaner->turn = !cleaner->turn;
 	return dss_batch_write(batch);

@@ -53,6 +53,7 @@ struct dss_batch {
 	u32 order[DSS_BATCH_SLOTS];
 	struct dss_move *moves[DSS_BATCH_SLOTS];
 	u32 nr_slots;
+	u32 nr_rows;	/* on the HDD; 0: nobody counted */
 	u32 nr_moves;
 	unsigned int nr_pages;
 	atomic_t pending;

@@ -85,10 +85,11 @@ bool dss_pull_sweep(struct dss_batch *batch, struct dss_sweep *sweep,
 	u32 nr;
 
 	batch->nr_slots = 0;
-	while (rows && batch->nr_slots < most &&
+	batch->nr_rows = 0;
+	while (batch->nr_rows < rows && batch->nr_slots < most &&
 	       dss_sweep_next(sweep, !batch->nr_slots, &oblock)) {
 		nr = dss_pull_row(batch, oblock, most);
-		rows -= nr > 0;
+		batch->nr_rows += nr > 0;
 		for (; nr; nr = dss_pull_row(batch, oblock, most))
 			oblock += nr;
 	}
@@ -103,6 +104,7 @@ bool dss_pull_lowest(struct dss_batch *batch, u32 most, enum dss_clean how)
 	u32 enough = max_t(u32, 1, DSS_CLEAN_SECTORS >> d->chunk_shift);
 
 	batch->nr_slots = 0;
+	batch->nr_rows = 0;
 	spin_lock_irq(&d->lock);
 	if (how == DSS_CLEAN_IDLE && most > 1)
 		dss_pull_some(batch, most);

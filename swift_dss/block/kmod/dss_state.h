@@ -87,6 +87,7 @@
 #define DSS_CLEAN_SECTORS	4096	/* of all these; 2 MiB */
 #define DSS_STAGE_ROWS		64	/* of the stage, flushed together */
 #define DSS_STAGE_SECTORS	16384	/* of all these; 8 MiB */
+#define DSS_AHEAD_PAGES		64U	/* of a row, to read ahead: 256 KiB */
 #define DSS_BATCH_SLOTS		2048	/* the same in the smallest chunks */
 #define DSS_BATCH_PULLS		64U	/* with d->lock held */
 #define DSS_TURN_SECTORS	1024	/* that the HDD has to read at once */
