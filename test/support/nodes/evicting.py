@@ -37,7 +37,7 @@ remote = only
 class Counts(NamedTuple):
     """Since the start.
 
-    :param reads: of clients
+    :param reads: of clients, by class, together
     :param slow_bytes: of reads that were not from the SSD alone
     :param s3_bytes: that came from S3
     """
@@ -59,16 +59,15 @@ class Evicting(TunedCluster):
     def counts(self) -> Counts:
         """Of the node, once it has heard of all reads.
 
-        A read counts in each class of its object, so one class is enough.
+        A read counts in each class that it had bytes of.
         """
         tier(self, 'settle')
         status = tier(self, 'status')
-        read = max(status['classes'].values(), default={},
-                   key=lambda counts: counts.get('reads', 0))
-        return Counts(
-            read.get('reads', 0),
-            read.get('bytes', 0) - read.get('hit_bytes', 0),
-            status['link']['down']['bytes'])
+        total = {field: sum(counts.get(field, 0) for counts
+                            in status['classes'].values())
+                 for field in ('reads', 'bytes', 'hit_bytes')}
+        return Counts(total['reads'], total['bytes'] - total['hit_bytes'],
+                      status['link']['down']['bytes'])
 
     def upload(self, path: pathlib.Path) -> Dict[str, Any]:
         """With the class section of ``swift-dss classify``, which says what
