@@ -66,8 +66,9 @@ def deletes_are_in_the_queue_alone(patch: Any) -> None:
 
 def posts_replace_all(patch: Any) -> None:
     """A POST writes what it sets, and nothing of what is there."""
-    patch(posts, 'merged', lambda _disk_file, metadata:
-          posts.Merged(dict(metadata), True))
+    patch(posts, 'merged', lambda _disk_file, metadata, post=None:
+          posts.Merged(dict(post.completed(metadata) if post else metadata),
+                       True))
 
 
 def a_class_cancels_an_expiry(patch: Any) -> None:
@@ -81,12 +82,12 @@ def a_class_cancels_an_expiry(patch: Any) -> None:
 
 def an_expiry_is_for_ever(patch: Any) -> None:
     """A POST without X-Delete-At leaves the one that is there."""
-    def merged(disk_file: Any, metadata: Any) -> Any:
-        post = before(disk_file, metadata)
+    def merged(disk_file: Any, metadata: Any, post: Any = None) -> Any:
+        after = before(disk_file, metadata, post)
         until = disk_file.get_datafile_metadata().get('X-Delete-At')
         if until:
-            post.metadata.setdefault('X-Delete-At', until)
-        return post
+            after.metadata.setdefault('X-Delete-At', until)
+        return after
     before = posts.merged
     patch(posts, 'merged', merged)
 
