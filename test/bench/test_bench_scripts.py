@@ -44,7 +44,7 @@ def _wear(tmp_path: pathlib.Path) -> None:
     done = _run('wear.py', ['gen:cacs,requests=3000,objects=300'])
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r'(?m)^cacs|^gen:cacs', done.stdout)) == 12
-    assert re.search(r'(?m)^class +second:16 +[0-3] +3 +[01] +1$',
+    assert re.search(r'(?m)^class +learned +[0-3] +3 +[01] +1$',
                      done.stdout)
 
 
