@@ -130,8 +130,10 @@ def classes_said(headers: Mapping[str, str]) -> List[Tuple[str, str]]:
 
 def has_newer_class(registers: Registers, other: Registers) -> bool:
     """True if its classes win over the other's."""
-    return registers.class_at >= other.class_at and \
-        _class_age(registers) > _class_age(other)
+    if registers.class_at != other.class_at:
+        return registers.class_at > other.class_at
+    return registers.class_map != other.class_map and \
+        _class_order(registers) > _class_order(other)
 
 
 def file_timestamp(registers: Registers) -> str:
@@ -212,9 +214,9 @@ def _class_at(metadata: Mapping[str, str], class_map: Mapping[str, str],
     return class_at if is_timestamp(class_at) else otherwise
 
 
-def _class_age(registers: Registers) -> Tuple[str, int, Any]:
-    return (registers.class_at, _mark(registers.class_map),
-            _plain(registers.class_map))
+def _class_order(registers: Registers) -> Tuple[int, Any]:
+    """Of classes of one time."""
+    return _mark(registers.class_map), _plain(registers.class_map)
 
 
 def _mark(class_map: Mapping[str, str]) -> int:

@@ -222,7 +222,8 @@ class Ledger:
                                self.departures.heard(event.version))
         self._teach(reads, passes, classes, rows, gone)
         for version, events in reads.items():
-            self._note_reads(version, events, classes.get(version), passes)
+            self._note_reads(version, events, classes.get(version),
+                             passes[version].numbers)
 
     def _teach(self, reads: Mapping[VersionId, Sequence[Event]],
                passes: Mapping[VersionId, Heard],
@@ -308,10 +309,10 @@ class Ledger:
 
     def _note_reads(self, version: VersionId, events: Sequence[Event],
                     class_ids: Optional[Sequence[int]],
-                    passes: Mapping[VersionId, Heard]) -> None:
+                    passes: Sequence[int]) -> None:
         """Count hits of one version's reads, and note bytes to promote.
 
-        :param passes: of all versions
+        :param passes: that of each read
         """
         if class_ids is None:
             row = self._track(version, events[0].partition,
@@ -319,7 +320,7 @@ class Ledger:
             class_ids = [span.class_id for span in row.spans] if row else []
         slow: Dict[int, None] = {}
         slow_passes: Dict[int, None] = {}
-        for event, number in zip(events, passes[version].numbers):
+        for event, number in zip(events, passes):
             read = bytes_by_class(event)
             if read is None:
                 read = dict.fromkeys(class_ids, event.length)

@@ -198,11 +198,11 @@ def test_what_is_partly_there_is_completed(node):
         node.read(place)
         node.rig.keeper.round()
     duties = node.rig.keeper.duties
-    known = wishes.Newcomer(Wish(place.version, place.partition, (0,)), 0,
-                            SIZE, True)
+    wish = Wish(place.version, place.partition, (0,))
+    known, unknown = (wishes.Newcomer(wish, 0, SIZE, is_known)
+                      for is_known in (True, False))
     assert duties.doorkeeper.lets_in(known, 1000 * KIB, 0)
-    assert not duties.doorkeeper.lets_in(
-        known._replace(is_known=False), 1000 * KIB, 0)
+    assert not duties.doorkeeper.lets_in(unknown, 1000 * KIB, 0)
 
 
 def test_what_was_learned_is_obeyed_and_shown(tmp_path):
