@@ -62,6 +62,7 @@ def conditions(name: str, told: Dict[str, Any]) -> str:
         'exact': 'in virtual time, the same on every machine',
         'virtual': 'in virtual time, which other work does not slow; several '
                    'processes share it, so that runs differ a little',
+        'counts': 'counts, which other work does not change',
         'real': '%s, beside %s' % (measured['machine'], measured['beside']),
     }[tables.TABLES[name].clock]
     return 'Measured on %s at commit %s; %s.' % (

@@ -252,8 +252,9 @@ class Results(_Generated):
 
     def run(self) -> List[nodes.Node]:
         name = self.arguments[0]
-        for path in ('source/evidence/%s.json' % name, 'ext/tables.py'):
-            self.env.note_dependency(str(_ROOT / 'doc' / path))
+        for path in (evidence.FOLDER / (name + '.json'),
+                     *(_ROOT / 'doc' / 'ext' / 'tables').glob('*.py')):
+            self.env.note_dependency(str(path))
         told = evidence.kept(name)
         typed = '\n'.join(' \\\n'.join(textwrap.wrap(
             run['command'], 84, subsequent_indent='    ',

@@ -1,23 +1,25 @@
 #!/usr/bin/env python
 """All campaigns of the fault room, in short: one command for who doubts.
 
-    python test/fault/campaign.py [--only R12,R18] [--full]
+    python test/fault/campaign.py [--only R12,R18] [--full] [--json]
 
 Each line of the table is a command of its own, which asserts that its faults
 fired and that a deliberately wrong twin of the code is caught. The last line
 is the sum: faults fired, what was lost, twins caught. ``--full`` runs each
-at its own length (hours). As root, for what makes file systems.
+at its own length (hours). With ``--json`` each line is JSON, which has the
+campaign's own lines of figures too. As root, for what makes file systems.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 import time
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TEST = os.path.dirname(_HERE)
@@ -139,35 +141,59 @@ def counted(text: str) -> Tuple[int, int]:
     return fired, lost
 
 
+def said(text: str) -> List[str]:
+    """The lines of figures, those of wrong twins too."""
+    return [line for line in text.splitlines()
+            if re.match(r'R\d\d', line) or _CYCLES.search(line)]
+
+
+def told(campaign: Campaign, result: Result, full: bool) -> Dict[str, Any]:
+    """One campaign for ``--json``."""
+    return {'id': campaign.number, 'what': campaign.what,
+            'command': _command(campaign, full), 'fired': result.fired,
+            'lost': result.lost, 'caught': bool(result.caught),
+            'is_right': result.is_right, 'seconds': round(result.seconds, 1),
+            'printed': said(result.text)}
+
+
+def _line(campaign: Campaign, result: Result, full: bool) -> str:
+    return _ROW % (
+        campaign.number, campaign.what, result.fired, result.lost,
+        'caught' if result.caught else '', result.seconds,
+        'ok' if result.is_right else 'FAILED', _command(campaign, full))
+
+
 def main() -> int:
     """Run all and print the table; 1 if any of it is not right."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--only', default='')
     parser.add_argument('--full', action='store_true')
+    parser.add_argument('--json', action='store_true',
+                        help='a line of JSON for each campaign')
     args = parser.parse_args()
     wanted = set(filter(None, args.only.split(',')))
-    fired = lost = caught = failed = 0
+    # The table is for readers; lines of JSON are for programs.
+    out = sys.stderr if args.json else sys.stdout
     print(_ROW.replace('d', 's').replace('.0f', 's') % (
         'id', 'what', 'fired', 'lost', 'twin', 's', '', 'command'),
-        flush=True)
+        file=out, flush=True)
+    results: List[Result] = []
     for campaign in CAMPAIGNS:
         if wanted and campaign.number not in wanted:
             continue
         result = run(campaign, args.full)
-        fired += result.fired
-        lost += result.lost
-        caught += result.caught
-        failed += not result.is_right
-        print(_ROW % (
-            campaign.number, campaign.what, result.fired, result.lost,
-            'caught' if result.caught else '', result.seconds,
-            'ok' if result.is_right else 'FAILED', _command(
-                campaign, args.full)), flush=True)
+        results.append(result)
+        print(_line(campaign, result, args.full), file=out, flush=True)
+        if args.json:
+            print(json.dumps(told(campaign, result, args.full)), flush=True)
         if not result.is_right:
-            print(_end(result.text))
+            print(_end(result.text), file=out)
+    lost = sum(each.lost for each in results)
+    failed = sum(not each.is_right for each in results)
     print('%d faults fired, %d bytes lost, %d twins caught%s' % (
-        fired, lost, caught, ', %d campaigns FAILED' % failed if failed
-        else ''))
+        sum(each.fired for each in results), lost,
+        sum(each.caught for each in results),
+        ', %d campaigns FAILED' % failed if failed else ''), file=out)
     return 1 if failed or lost else 0
 
 

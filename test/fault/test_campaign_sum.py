@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -40,6 +41,34 @@ def test_nothing_that_fired_is_not_right(tmp_path, monkeypatch):
     result = campaign.run(campaign.Campaign(
         'R99', 'x', 'none.py', twin=False), False)
     assert result.caught and result.is_right
+
+
+def test_lines_of_json_say_what_the_table_says(
+        tmp_path, monkeypatch, capsys):
+    (tmp_path / 'two.py').write_text(
+        "print('noise')\nprint('R98: 3 faults fired, 0 wrong')\n"
+        "print('R98 wrong twin: 1 fault fired, 1 wrong')\n")
+    (tmp_path / 'none.py').write_text("print('R99: 0 faults fired')\n")
+    monkeypatch.setattr(campaign, '_HERE', str(tmp_path))
+    monkeypatch.setattr(campaign, 'CAMPAIGNS', (
+        campaign.Campaign('R98', 'x', 'two.py'),
+        campaign.Campaign('R99', 'y', 'none.py')))
+    monkeypatch.setattr(sys, 'argv', ['campaign.py', '--json'])
+    assert campaign.main() == 1
+    printed = capsys.readouterr()
+    right, wrong = map(json.loads, printed.out.splitlines())
+    assert right.pop('seconds') >= 0
+    assert right == {
+        'id': 'R98', 'what': 'x', 'command': 'fault/two.py', 'fired': 3,
+        'lost': 0, 'caught': True, 'is_right': True, 'printed': [
+            'R98: 3 faults fired, 0 wrong',
+            'R98 wrong twin: 1 fault fired, 1 wrong']}
+    assert not wrong['is_right'] and not wrong['caught']
+    assert '3 faults fired, 0 bytes lost, 1 twins caught, 1 camp' in \
+        printed.err
+    monkeypatch.setattr(sys, 'argv', ['campaign.py', '--only', 'R98'])
+    assert campaign.main() == 0
+    assert 'R98     x ' in capsys.readouterr().out
 
 
 def test_every_campaign_is_there():

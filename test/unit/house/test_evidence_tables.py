@@ -22,9 +22,6 @@ BY_HAND = {
     'benchmarks-block': [
         'device passed not run failed cut',
     ],
-    'benchmarks-cacs': [
-        '\\ real sizes, stage 15 row B \\ c',
-    ],
     'benchmarks': [
         'request clients noise unclassifi',
         'request stock without checksums',
