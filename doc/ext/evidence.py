@@ -62,7 +62,7 @@ def conditions(name: str, told: Dict[str, Any]) -> str:
         'exact': 'in virtual time, the same on every machine',
         'virtual': 'in virtual time, which other work does not slow; several '
                    'processes share it, so that runs differ a little',
-        'counts': 'counts, which other work does not change',
+        'counts': 'counts, which other work hardly changes',
         'real': '%s, beside %s' % (measured['machine'], measured['beside']),
     }[tables.TABLES[name].clock]
     return 'Measured on %s at commit %s; %s.' % (
@@ -95,18 +95,24 @@ def about(beside: str) -> Dict[str, str]:
             'beside': beside}
 
 
+def read(command: str, text: str) -> Any:
+    """What a command of ours wrote; of a script, its lines of JSON."""
+    if command.startswith('swift-dss '):
+        return json.loads(text)
+    return [json.loads(line) for line in text.splitlines()
+            if line.startswith('{')]
+
+
 def run(command: str, folder: str) -> Any:
-    """What a command writes by ``--json``; of a script, its lines of JSON."""
+    """What a command writes by ``--json``, or a script prints."""
     words = shlex.split(command.replace('FOLDER', folder))
     if words[0] != 'swift-dss':
-        text = subprocess.check_output(words, cwd=str(ROOT), text=True)
-        return [json.loads(line) for line in text.splitlines()
-                if line.startswith('{')]
+        return read(command, subprocess.check_output(
+            words, cwd=str(ROOT), text=True))
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, 'out.json')
         subprocess.run([*words, '--json', out], check=True, cwd=str(ROOT))
-        with open(out, encoding='utf-8') as source:
-            return json.load(source)
+        return read(command, pathlib.Path(out).read_text('utf-8'))
 
 
 def main() -> None:
@@ -114,17 +120,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('names', nargs='+', metavar='NAME',
                         choices=list(tables.TABLES))
-    parser.add_argument('--folder', default='', help='of published traces')
+    parser.add_argument('--folder', default='', help='for ``FOLDER``: '
+                        'of published traces, of disks, of a secret')
     parser.add_argument('--beside', default='no other work',
                         help='what else the machine did')
     parser.add_argument('--printed', metavar='FILE', nargs='+',
                         help='what the commands wrote before; runs nothing')
     args = parser.parse_args()
     for name in args.names:
-        reports = [json.loads(pathlib.Path(path).read_text('utf-8'))
-                   for path in args.printed] if args.printed else [
-            run(command, args.folder)
-            for command in tables.TABLES[name].commands]
+        commands = tables.TABLES[name].commands
+        reports = [read(command, pathlib.Path(path).read_text('utf-8'))
+                   for command, path in zip(commands, args.printed)
+                   ] if args.printed else [
+            run(command, args.folder) for command in commands]
         save(name, filled(name, reports, **about(args.beside)))
         for row in rows(name, kept(name)):
             print('\t'.join(row), file=sys.stdout)

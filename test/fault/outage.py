@@ -438,8 +438,10 @@ class Campaign:
                    for row in tier(self.cluster, 'ls')}
         at = {}
         for request in self.faulty.requests[before:]:
-            if request.method == 'PUT':
-                at.setdefault(request.key.split('/')[-2], request.at)
+            parts = request.key.split('/')
+            # A record of the bucket, as of its owner, is of no object.
+            if request.method == 'PUT' and len(parts) > 1:
+                at.setdefault(parts[-2], request.at)
         waits = sorted(at[hash_of[put.name]] - put.begun for put in puts
                        if hash_of.get(put.name) in at)
         require(waits, '%s: no new write of the top class came in during '

@@ -16,7 +16,8 @@ class Table(NamedTuple):
     """One file of figures, and the table of it.
 
     :param commands: those of ``swift-dss`` take ``--json``, scripts print
-        lines of JSON; ``FOLDER`` is that of published traces, or of disks
+        lines of JSON; ``FOLDER`` is that of published traces, of disks, or
+        of a secret
     :param kept: names of the fields that the table needs: a string of names,
         or for each name those below it; a list is looked through, ``*`` is
         any other name

@@ -24,7 +24,6 @@ BY_HAND = {
     ],
     'benchmarks': [
         'request clients noise unclassifi',
-        'request stock without checksums',
         'figure ``lru`` ``classes``',
         'figure three warm one warm',
         'side p99 idle flooded ratio',
@@ -38,7 +37,6 @@ BY_HAND = {
         'command printed',
     ],
     'edge-writes': [
-        'cache client cache, bytes most o',
         'eight writers of into the edge s',
         'process 512 MiB, this 512 MiB, S',
         'chunk object server proxy',
@@ -161,6 +159,12 @@ def test_a_report_is_cut_to_what_its_table_shows():
         'runs': {'a': '', 'more': {'*': 'a'}}, 'whole': ''}) == {
             'runs': [{'a': 1, 'more': {'x': {'a': 3}}}], 'whole': {'d': 5}}
     assert json.loads(json.dumps(report)) == report
+
+
+def test_of_a_script_its_lines_of_json_are_read():
+    assert EVIDENCE.read('python a.py --json', 'noise\n{"a": 1}\n{"a": 2}\n'
+                         ) == [{'a': 1}, {'a': 2}]
+    assert EVIDENCE.read('swift-dss bench x', '{\n"a": 1}') == {'a': 1}
 
 
 def test_cells_that_repeat_those_above_are_left_out():
