@@ -55,6 +55,13 @@ class ClassNotAllowed(BadClassInput):
     counter = 'class_not_allowed'
 
 
+class OfLargeObject(DssError):
+    """The object is a segment, and its manifest says which class it has."""
+
+    http_status = 409
+    counter = 'of_large_object'
+
+
 class BadConfig(DssError):
     """A configuration file, option or pipeline that cannot be used."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Set, Tuple
+from typing import Any, Callable, Optional, Set, Tuple
 
 from swift.common import constraints
 from swift.common.exceptions import ChunkReadTimeout
@@ -23,6 +23,7 @@ from swift_dss.proxy.bodies.dssbody import (
 from swift_dss.proxy.bodies.incoming import Asked
 from swift_dss.proxy.bodies.readers import reader_of
 from swift_dss.proxy.containers import default_class
+from swift_dss.proxy.large.alone import Alone, unreachable
 from swift_dss.proxy.large.body import body_of
 from swift_dss.proxy.large.objects import LargeObjects
 from swift_dss.proxy.large.segments import Segments
@@ -32,6 +33,7 @@ from swift_dss.proxy.reads.local_first import LocalFirst
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.trusted import COPIERS, Carried, env_key, set_headers
+from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Body, Start
 from swift_dss.strategy.classify import (
     auto_class, check_allowed, classify)
@@ -61,6 +63,7 @@ class Objects:
             lambda: services.settings.current().table.has_cold_copies,
             least_loaded=least_loaded)
         self._segments = Segments(app)
+        self._alone = Alone(app, self._segments)
         self._large = LargeObjects(app, services, self._segments,
                                    most_at_once)
         self.lifecycles = Lifecycles(app, self._reads, services, self._large,
@@ -162,23 +165,23 @@ class Objects:
             # Only stock object servers need to be told again.
             set_headers(env, stored.posted(head.headers))
             return self._app(env, request.start)
+        try:
+            return self._classify(request, asked, head)
+        except Unreachable as err:
+            raise unreachable(err) from err
+
+    def _classify(self, request: ProxyRequest, asked: Asked,
+                  head: Any) -> Body:
+        seen_at = self._alone.check(request.env, request.target,
+                                    head.headers)
         if stored.is_manifest(head.headers):
             whole = self._large.look(request, head.headers)
             return self._large.post(request, whole, self._new_map(
-                request, asked, head, whole.size), self._send_classes)
-        return self._send_classes(request, classmap.to_headers(
+                request, asked, head, whole.size), self._alone.send_once)
+        return self._alone.send(request, classmap.to_headers(
             names.TRANSIENT_MAP, self._new_map(
-                request, asked, head, outgoing.object_size(head.headers))))
-
-    def _send_classes(self, request: ProxyRequest,
-                      headers: Dict[str, str]) -> Body:
-        """The client's POST, with the headers that spell its classes."""
-        set_headers(request.env, headers)
-        if reclassify.sets_metadata(request.env):
-            return self._app(request.env, request.start)
-        return reclassify.classify(
-            request.env, request.start, self._app, request.target,
-            headers.get(names.MAP_AT, ''))
+                request, asked, head, outgoing.object_size(head.headers))),
+            seen_at)
 
     def _new_map(self, request: ProxyRequest, asked: Asked,
                  head: Any, size: Optional[int]) -> ClassMap:

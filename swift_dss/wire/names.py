@@ -101,6 +101,8 @@ META_AT = 'X-Object-Transient-Sysmeta-Dss-Meta-Timestamp'
 #: Which manifests gave a segment classes (``wire.large.claims``). It belongs
 #: to the class map that a POST sets.
 CLAIMS = TRANSIENT_MAP + '-Claims'
+#: Where those manifests are, as far as there is room.
+CLAIMANTS = TRANSIENT_MAP + '-Claimants'
 #: A manifest whose segments do not all have its classes yet: the record of
 #: the work, segments that have them, and all (``proxy.large.records``).
 STATE = TRANSIENT_MAP + '-State'

@@ -5,10 +5,12 @@ A large object shares some of its segments with another one of a class of
 higher rank. In each setting a node is killed or cut off, then two proxies give
 the large object two classes, one shortly after the other; in the middle one of
 the proxies, or none, is killed, stopped or cut off from the nodes, the node
-comes back with what it had, and another node is killed. When all are back, the
+comes back with what it had, and another node is killed. All the while a client
+gives single segments a class, until it is refused. When all are back, the
 manifest must show no work going on, and each primary of each segment must have
 the class that the manifest shows: for all segments that of the same POST, if
-one was acknowledged, and for shared segments that of the other large object.
+one was acknowledged, and for shared segments that of the other large object,
+or that of a client who gave it to the segment before the large object had one.
 Which of both is newer the proxies decide, when they have read the manifest.
 
     python test/fault/bed_large.py [--settings 8] [--seed 1] [--segments 200]
@@ -28,19 +30,21 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import (
+    Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 os.pardir))
 
 from support.nodes.beds import bed
+from swift.common.utils import Timestamp
 
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy.bodies import stored
-from swift_dss.wire import names
+from swift_dss.wire import names, registers
 
 NODES = 4
-TOP, FIRST, SECOND = 25, 26, 27
+TOP, FIRST, SECOND, ALONE = 25, 26, 27, 28
 TROUBLES = ('kill', 'pause', 'cut', 'none')
 LOSSES = ('kill', 'cut')
 #: Longer than the lease of a record of work.
@@ -78,7 +82,7 @@ class Large:
         self.count = count
         self.twin = twin
         self.wrong: List[str] = []
-        self.segments = self.faults = self.cut_short = 0
+        self.segments = self.faults = self.cut_short = self.refused = 0
 
     def run(self, setting: Setting) -> None:
         """Two POSTs, judged."""
@@ -90,6 +94,11 @@ class Large:
             'p1', where, FIRST, said))
         second = threading.Thread(target=self._post, args=(
             'p2', where, SECOND, said))
+        ended = threading.Event()
+        taken: Set[int] = set()
+        single = threading.Thread(target=self._post_single, args=(
+            where, random.Random(self.dice.random()), ended, taken))
+        single.start()
         first.start()
         time.sleep(self.dice.uniform(0.05, 1.0))
         second.start()
@@ -102,12 +111,12 @@ class Large:
         time.sleep(_TROUBLE_SECONDS)
         end()
         self.made.revive(other)
-        for thread in (first, second):
+        ended.set()
+        for thread in (first, second, single):
             thread.join()
         if self.twin:
-            assert self._client('p2').post('%s_s/%04d' % (where, 3), {
-                names.OBJECT_CLASS: '31'}).ok
-        self._judge(setting, where, said)
+            self._change_behind('/AUTH_test/%s_s/%04d' % (where, 3))
+        self._judge(setting, where, said, taken)
 
     # -- what happens ----------------------------------------------------
 
@@ -145,6 +154,34 @@ class Large:
         except OSError:
             pass  # no answer
 
+    def _post_single(self, where: str, dice: random.Random,
+                     ended: threading.Event, taken: Set[int]) -> None:
+        """Give segments a class by either proxy.
+
+        :param taken: those that the answer does not say were refused
+        """
+        while not ended.is_set():
+            number = dice.randrange(self.count)
+            try:
+                status = self.made.client(
+                    proxy=dice.choice(('p1', 'p2')), seconds=10.0).post(
+                        '%s_s/%04d' % (where, number),
+                        {names.OBJECT_CLASS: str(ALONE)}).status
+            except OSError:
+                status = 0
+            if status == 409:
+                self.refused += 1
+            else:
+                taken.add(number)
+            time.sleep(0.1)
+
+    def _change_behind(self, path: str) -> None:
+        """Give a segment a class that no proxy knows of."""
+        for node in self.made.primaries(path):
+            assert self.made.direct(node, 'POST', path, headers=dict(
+                registers.class_alone(Timestamp.now().internal),
+                **{names.TRANSIENT_MAP: '31'})).ok
+
     def _lose(self, loss: str, node: str) -> None:
         if loss == 'kill':
             self.made.kill(node)
@@ -179,20 +216,21 @@ class Large:
     # -- the judge -------------------------------------------------------
 
     def _judge(self, setting: Setting, where: str,
-               said: Dict[int, int]) -> None:
+               said: Dict[int, int], taken: Set[int]) -> None:
         until = time.monotonic() + _REST_SECONDS
         found = ['nothing was looked at']
         while found and time.monotonic() < until:
             time.sleep(2.0)
             for node in self.made.nodes:
                 node.run_once('object-replicator')
-            found = list(self._seen_wrong(where, said))
+            found = list(self._seen_wrong(where, said, taken))
         self.wrong += ['%s, answers %r: %s' % (setting, said, line)
                        for line in found[:5]]
         if found[5:]:
             self.wrong.append('and %d more' % len(found[5:]))
 
-    def _seen_wrong(self, where: str, said: Dict[int, int]) -> Iterator[str]:
+    def _seen_wrong(self, where: str, said: Dict[int, int],
+                    taken: Set[int]) -> Iterator[str]:
         shown = None
         for node, headers in self._replicas(where + '/big'):
             if names.STATE.lower() in headers:
@@ -204,12 +242,14 @@ class Large:
         if shown is None:
             yield 'the manifest is gone'
             return
-        given = shown.class_at(0)
+        given = next((shown.class_at(number) for number in range(self.count)
+                      if number not in taken), FIRST)
         if 202 in said.values() and given not in (FIRST, SECOND):
             yield 'the manifest shows %d' % given
         for number in range(self.count):
             wanted = TOP if number >= self.count - self.count // 5 else given
-            if shown.class_at(number) != wanted:
+            if shown.class_at(number) not in (
+                    wanted, ALONE if number in taken else wanted):
                 yield 'segment %d is shown as %d, not %d' % (
                     number, shown.class_at(number), wanted)
             for node, headers in self._replicas(
@@ -250,7 +290,8 @@ def run(settings: List[Setting], seed: int, count: int = 200,
                 large.segments, len(large.wrong), time.monotonic() - began,
                 setting), *large.wrong[seen:], sep='\n', flush=True)
     return {'segments': large.segments, 'faults': large.faults,
-            'cut_short': large.cut_short, 'wrong': large.wrong,
+            'cut_short': large.cut_short, 'refused': large.refused,
+            'wrong': large.wrong,
             'seconds': round(time.monotonic() - began, 1)}
 
 

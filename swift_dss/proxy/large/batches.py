@@ -120,7 +120,8 @@ class Batches:
 
         :param maps: the headers that spell them
         :param at: when they were decided, as timestamps
-        :returns: those that a quorum of the primaries has by now
+        :returns: those that a quorum of the primaries took, and none refused:
+            one that did may have newer classes
         """
         homes = self._homes(env)
         places: List[_Place] = []
@@ -139,7 +140,7 @@ class Batches:
                 for node, update in zip(nodes, home.updates)]
         accepted: DefaultDict[Target, int] = defaultdict(int)
         for target, said in self._ask_all(places):
-            if said is None:
+            if said is None or said.status == 409:
                 wanted.pop(target, None)
             else:
                 accepted[target] += said.status == 202

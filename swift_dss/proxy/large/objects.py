@@ -11,8 +11,7 @@ import time
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional)
 
-from swift.common.swob import (
-    HTTPServiceUnavailable, WsgiBytesIO, wsgi_to_str)
+from swift.common.swob import HTTPServiceUnavailable, WsgiBytesIO
 from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import BadClassInput
@@ -32,7 +31,6 @@ from swift_dss.proxy.trusted import env_key
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Body, Env
 from swift_dss.wire import classmap, names
-from swift_dss.wire.large.claims import owner_of
 
 Send = Callable[[ProxyRequest, Dict[str, str]], Body]
 
@@ -231,9 +229,9 @@ class LargeObjects:
                 class_map: ClassMap, at: str,
                 is_newest: Callable[[], bool] = lambda: True,
                 done: Callable[[int], None] = lambda count: None) -> ClassMap:
-        maps = self._spreader.spread(request.env, Work(
-            owner_of(wsgi_to_str(request.target.path)), whole, class_map,
-            at, is_newest=is_newest), request.state.table, done)
+        maps = self._spreader.spread(request.env, Work.of(
+            request.target, whole, class_map, at, is_newest=is_newest),
+            request.state.table, done)
         return shown(whole, maps, class_map, self._services.count)
 
     def _check(self, request: ProxyRequest, whole: Whole,

@@ -43,6 +43,7 @@ class Segment(NamedTuple):
     :param size: bytes; of a large object, of all its segments
     :param class_map: in force; None for an unclassified object
     :param claimed: the classes that manifests gave it
+    :param paths: where those manifests are, as far as it is known
     :param data_at: timestamp of its data
     :param class_at: timestamp of the classes a POST set; '' if none did
     :param is_elsewhere: a link led to it out of the container that the
@@ -58,6 +59,7 @@ class Segment(NamedTuple):
     class_at: str
     is_elsewhere: bool = False
     is_settled: bool = False
+    paths: claims.Paths = {}
 
 
 class Change(NamedTuple):
@@ -65,12 +67,14 @@ class Change(NamedTuple):
 
     :param claimed: by whom
     :param at: when it was decided, as a timestamp
+    :param paths: of those manifests, as far as they are known
     """
 
     segment: Segment
     class_map: ClassMap
     claimed: claims.Claims
     at: str
+    paths: claims.Paths = {}
 
     @property
     def headers(self) -> Dict[str, str]:
@@ -84,6 +88,9 @@ class Change(NamedTuple):
         text = claims.encode(self.claimed)
         if text:
             headers[names.CLAIMS] = text
+            paths = claims.encode_paths(self.claimed, self.paths)
+            if paths:
+                headers[names.CLAIMANTS] = paths
         return headers
 
     @property
@@ -98,7 +105,9 @@ class Change(NamedTuple):
         """True if the replica that was asked has others."""
         return self.class_map != (
             self.segment.class_map or ClassMap.uniform(0)) or claims.decode(
-                claims.encode(self.claimed)) != self.segment.claimed
+                claims.encode(self.claimed)) != self.segment.claimed or \
+            claims.decode_paths(claims.encode_paths(
+                self.claimed, self.paths)) != self.segment.paths
 
 
 class Segments:
@@ -148,10 +157,10 @@ class Segments:
                  for target in targets.values()
                  for headers in [self._seen.get(_key(env, target))]
                  if headers is not None}
-        known.update(self._batches.look(_inner(env), [
+        known.update(self._batches.look(inner(env), [
             target for target in targets.values() if target not in known],
             asks_all))
-        return {path: _segment(target, known[target].headers)._replace(
+        return {path: segment_of(target, known[target].headers)._replace(
                     is_settled=known[target].is_settled)
                 for path, target in targets.items()
                 if target in known
@@ -169,7 +178,7 @@ class Segments:
             if headers is None:
                 return None
             if not stored.is_symlink(headers):
-                return _segment(target, headers)._replace(
+                return segment_of(target, headers)._replace(
                     is_elsewhere=_home(target) != _home(named))
             container, _, obj = wsgi_unquote(
                 headers[stored.SYMLINK_TARGET]).partition('/')
@@ -181,8 +190,8 @@ class Segments:
     def _ask(self, env: Env, target: Target,
              newest: bool) -> Optional[Mapping[str, str]]:
         if newest:
-            return self._primaries.look(_inner(env), target)
-        return reclassify.look(_inner(env), self._app, target)
+            return self._primaries.look(inner(env), target)
+        return reclassify.look(inner(env), self._app, target)
 
     def give_many(self, env: Env, changes: Iterable[Change]
                   ) -> List[Change]:
@@ -194,7 +203,7 @@ class Segments:
         """
         left = [change for change in changes if change.is_needed]
         by_target = {change.segment.target: change for change in left}
-        done = self._batches.post(_inner(env), {
+        done = self._batches.post(inner(env), {
             target: change.headers for target, change in by_target.items()},
             {target: change.at for target, change in by_target.items()})
         return [change for change in left
@@ -211,7 +220,7 @@ class Segments:
         target, headers = change.segment.target, change.headers
         if not change.is_needed:
             return True
-        status = post_alone(_inner(env), self._app, target, headers,
+        status = post_alone(inner(env), self._app, target, headers,
                             change.at)
         # 404: the segment went meanwhile.
         if status not in (202, 409, 404):
@@ -271,7 +280,11 @@ def _home(target: Target) -> Tuple[str, str]:
     return target.account, target.user_container(None)
 
 
-def _segment(target: Target, headers: Mapping[str, str]) -> Segment:
+def segment_of(target: Target, headers: Mapping[str, str]) -> Segment:
+    """The object, by a HEAD of it.
+
+    :param target: no symbolic link
+    """
     posted = stored.transient_map(headers) is not None
     return Segment(
         target, outgoing.object_size(headers) or 0,
@@ -279,10 +292,12 @@ def _segment(target: Target, headers: Mapping[str, str]) -> Segment:
         claims.decode(headers.get(names.CLAIMS) or '') if posted else {},
         Timestamp(headers.get('X-Backend-Data-Timestamp') or headers.get(
             'X-Timestamp') or 0).internal,
-        headers.get(names.MAP_AT) or '' if posted else '')
+        headers.get(names.MAP_AT) or '' if posted else '',
+        paths=claims.decode_paths(headers.get(names.CLAIMANTS) or '')
+        if posted else {})
 
 
-def _inner(env: Env) -> Env:
+def inner(env: Env) -> Env:
     """For requests to other containers, hidden ones of versions too."""
     inner: Dict[str, object] = dict(env)
     inner['HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'] = 'true'

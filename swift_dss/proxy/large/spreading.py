@@ -6,6 +6,8 @@ from typing import (
     Any, Callable, Dict, Iterable, List, Mapping, NamedTuple,
     Optional, Sequence, Set, TypeVar)
 
+from swift.common.swob import wsgi_to_str
+
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import TooManySpans
 from swift_dss.core.limits import LARGE_CONCURRENCY
@@ -21,6 +23,7 @@ from swift_dss.proxy.wsgi import App, Env
 from swift_dss.strategy.large import shares
 from swift_dss.wire import classmap, names
 from swift_dss.wire.large import claims
+from swift_dss.wire.large.claims import owner_of
 
 Maps = Dict[str, Optional[ClassMap]]
 _Item = TypeVar('_Item')
@@ -41,6 +44,8 @@ class Work(NamedTuple):
         classified since then stay as they are
     :param is_newest: whether no newer decision about the large object is
         known. It is asked where a segment got newer classes
+    :param path: the manifest's, ``/<container>/<object>``; '' if nobody needs
+        to know
     """
 
     owner: str
@@ -49,6 +54,14 @@ class Work(NamedTuple):
     at: str
     is_late: bool = False
     is_newest: Callable[[], bool] = lambda: True
+    path: str = ''
+
+    @classmethod
+    def of(cls, target: Target, whole: Whole, class_map: ClassMap, at: str,
+           **more: Any) -> Work:
+        """Of this manifest."""
+        return cls(owner_of(wsgi_to_str(target.path)), whole, class_map, at,
+                   path=wsgi_to_str('/%s/%s' % target[1:]), **more)
 
 
 class Spreader:
@@ -205,7 +218,9 @@ class Spreader:
         claimed[work.owner] = wanted
         return Change(segment, shares.laid_over(
             shares.highest(claimed.values(), table), segment.class_map,
-            segment.size), claimed, at)
+            segment.size), claimed, at, dict(
+                segment.paths, **{work.owner: work.path})
+            if work.path else segment.paths)
 
 
 def shown(whole: Whole, maps: Optional[Maps], class_map: ClassMap,

@@ -13,8 +13,6 @@ import random
 import time
 from typing import Any, Mapping
 
-from swift.common.swob import wsgi_to_str
-
 from swift_dss.core.errors import DssError
 from swift_dss.io import waiting
 from swift_dss.proxy.bodies import stored
@@ -27,7 +25,6 @@ from swift_dss.proxy.work.primaries import Primaries
 from swift_dss.proxy.work.rows import Unreachable, own_env
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import classmap, names
-from swift_dss.wire.large.claims import owner_of
 
 #: Seconds between two looks for records.
 _LOOK_SECONDS = 20.0
@@ -109,9 +106,9 @@ class Worker:
         table = self._services.settings.current().table
         progress = _Progress(self, env, record, len(
             {use.path for use in whole.uses if use.path}))
-        maps = self._spreader.spread(env, Work(
-            owner_of(wsgi_to_str(record.target.path)), whole,
-            record.class_map, record.at, is_late=True), table, progress.done)
+        maps = self._spreader.spread(env, Work.of(
+            record.target, whole, record.class_map, record.at,
+            is_late=True), table, progress.done)
         class_map = shown(whole, maps, record.class_map,
                           self._services.count)
         self.mark(env, record, classmap.to_headers(

@@ -19,7 +19,7 @@ from swift.common.constraints import MAX_META_VALUE_LENGTH
 from swift.common.swob import str_to_wsgi, wsgi_to_str
 from swift.common.utils import Timestamp
 
-from swift_dss.core.errors import DssError
+from swift_dss.core.errors import DssError, OfLargeObject
 from swift_dss.core.lifecycle import Lifecycle, Rule
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import waiting
@@ -244,6 +244,8 @@ class Buckets:
         try:
             self._act(env, bucket._replace(obj=str_to_wsgi(
                 listed['name'])), rules, turn.counts)
+        except OfLargeObject:
+            self._count(turn.counts, 'segments')
         except (Unreachable, DssError) as err:
             self._count(turn.counts, 'later')
             self._services.logger.warning('dss: lifecycle: %s', err)

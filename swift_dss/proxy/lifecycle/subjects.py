@@ -19,9 +19,11 @@ from swift_dss.core.errors import BadClassInput
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import outgoing, stored
+from swift_dss.proxy.large.alone import Alone
 from swift_dss.proxy.large.objects import Decided, LargeObjects
 from swift_dss.proxy.large.reading import Whole
-from swift_dss.proxy.large.segments import after, post_alone, target_of
+from swift_dss.proxy.large.segments import (
+    Segments, after, post_alone, target_of)
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
@@ -102,6 +104,7 @@ class Subjects:
         self._app = app
         self._services = services
         self._large = large
+        self._alone = Alone(app, Segments(app))
         self.primaries = primaries
         self.clock = clock
 
@@ -130,7 +133,11 @@ class Subjects:
         :raises Unreachable: too few of its servers answered
         :raises TooManySpans: the map does not fit its headers
         :raises BadClassInput: segments lie in containers of others
+        :raises OfLargeObject: it is a segment, and its manifest lives
         """
+        if subject.headers.get(names.CLAIMS):
+            self._alone.check(dict(env, PATH_INFO=subject.target.path),
+                              subject.target, subject.headers)
         at = subject.next_at(by)
         if stored.is_manifest(subject.headers):
             status = self._give_large(env, subject, class_map, Decided(

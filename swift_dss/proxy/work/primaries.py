@@ -100,12 +100,7 @@ class Primaries:
             return None
         if placed is None:
             return Looked(headers)
-        words = self._words(env, target, placed, {})
-        heard = [word for word in words if word.is_success
-                 or word.status == 404]
-        if len(heard) <= len(words) - int(placed.policy.quorum):
-            raise Unreachable('%s: only %d of %d primary servers answer' % (
-                target.path, len(heard), len(words)))
+        heard = self._heard(env, target, placed)
         data_at = headers.get(_DATA_AT) or ''
         if any((word.headers.get(_DATA_AT if word.is_success else _AT) or ''
                 ) > data_at for word in heard):
@@ -122,6 +117,20 @@ class Primaries:
                if name.lower().startswith(_POSTED)}),
             all(registers.classes_said(said) == registers.classes_said(newest)
                 for said in told))
+
+    def heard(self, env: Env, target: Target) -> List[Mapping[str, str]]:
+        """The headers of so many primaries of an object that one of them took
+        part in each write; those that have none are left out. Of the newest
+        where the pipeline ends in something without rings.
+
+        :raises Unreachable: too few answer
+        """
+        placed = self._placed(env, target)
+        if placed is None:
+            headers = reclassify.look(env, self._app, target, newest=True)
+            return [] if headers is None else [headers]
+        return [word.headers for word in self._heard(env, target, placed)
+                if word.is_success]
 
     def agree(self, env: Env, target: Target,
               also: Mapping[str, str] = MappingProxyType({})
@@ -152,6 +161,17 @@ class Primaries:
         words = self._words(env, target, placed, {})
         told = [word.at for word in words if word.at is not None]
         return told if 2 * len(told) > len(words) else []
+
+    def _heard(self, env: Env, target: Target,
+               placed: _Placed) -> List[_Word]:
+        """Of those that answer, if they are enough for :meth:`heard`."""
+        words = self._words(env, target, placed, {})
+        heard = [word for word in words if word.is_success
+                 or word.status == 404]
+        if len(heard) <= len(words) - int(placed.policy.quorum):
+            raise Unreachable('%s: only %d of %d primary servers answer' % (
+                target.path, len(heard), len(words)))
+        return heard
 
     def _placed(self, env: Env, target: Target) -> Optional[_Placed]:
         """None where the pipeline ends in something without rings."""

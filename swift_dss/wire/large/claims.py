@@ -9,6 +9,10 @@ A segment that two manifests share has the higher-ranked class of both
 (``strategy.large.shares``), and a manifest that gives another class takes its
 first claim back. That needs both claims. Metadata has little room: of more
 than eight claims the oldest are forgotten, and of more text all are.
+
+Beside them, in a header of their own, are the manifests' paths in the
+segment's account: ``<manifest>=<path>``, quoted, several with ``;``. Releases
+before it read the claims alone. They get the room that the claims leave.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import Dict, Mapping, Tuple
+from urllib.parse import quote, unquote_to_bytes
 
 from swift_dss.core.limits import (
     CLASS_ID_MAX, MAX_CLAIM_BYTES, MAX_CLAIMS, MAX_OBJECT_BYTES)
@@ -24,6 +29,8 @@ from swift_dss.wire.headers import range_text
 
 Spans = Tuple[Span, ...]
 Claims = Mapping[str, Spans]
+#: Of manifests, by their names in claims: ``/<container>/<object>``.
+Paths = Mapping[str, str]
 
 _OWNER = re.compile(r'[0-9a-f]{8}')
 
@@ -66,6 +73,36 @@ def decode(text: str) -> Dict[str, Spans]:
         return claims
     except ValueError:
         return {}
+
+
+def encode_paths(claims: Claims, paths: Paths) -> str:
+    """The text of the paths of some claims: the newest that there is room
+    for.
+
+    :param paths: those that are known, as plain text
+    """
+    room = MAX_CLAIM_BYTES - len(encode(claims))
+    kept = []
+    for owner in reversed(list(claims)[-MAX_CLAIMS:]):
+        if owner in paths:
+            text = '%s=%s' % (owner, quote(paths[owner].encode(
+                'utf-8', 'surrogateescape')))
+            room -= len(text) + 1
+            if room >= 0:
+                kept.append(text)
+    return ';'.join(reversed(kept))
+
+
+def decode_paths(text: str) -> Dict[str, str]:
+    """The paths that :func:`encode_paths` wrote; other text is left out."""
+    paths = {}
+    for row in text.split(';'):
+        owner, _, quoted = row.partition('=')
+        path = unquote_to_bytes(quoted).decode('utf-8', 'surrogateescape')
+        if _OWNER.fullmatch(owner) and len(path.split('/', 2)) == 3 \
+                and path.startswith('/'):
+            paths[owner] = path
+    return paths
 
 
 def _spans_text(spans: Spans) -> str:

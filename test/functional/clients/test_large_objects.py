@@ -113,6 +113,22 @@ def test_a_post_reaches_every_segment(swift, any_container):
     assert caught.value.http_status == 400
 
 
+def test_a_class_for_one_segment_is_refused(swift, container):
+    names = put_segments(swift, container, 2)
+    put_slo(swift, container, 'slo', names, X_DSS_Object_Class='gold')
+    for more in ({}, {'X-Object-Meta-Color': 'red'}):
+        with pytest.raises(ClientException) as caught:
+            swift.post_object(container, names[0], dict(
+                more, **{'X-DSS-Object-Class': 'silver'}))
+        assert caught.value.http_status == 409
+        assert b'/%s/slo,' % container.encode() in \
+            caught.value.http_response_content
+    assert {shown(swift, container, name) for name in ['slo', *names]} == {
+        ('25', None)}
+    assert 'x-object-meta-color' not in swift.head_object(
+        container, names[0])
+
+
 def test_parts_of_segments_and_nested_manifests_count(swift, container):
     names = put_segments(swift, container, 3)
     put_slo(swift, container, 'inner', [

@@ -126,6 +126,10 @@ class FakeSwift:
                            in request.headers.items()
                            if name.startswith(names.TRANSIENT_MAP))
             return Response(status=202, request=request)
+        if not self.is_stock and '' < request.headers.get(
+                names.SEEN_MAP_AT, '') < headers.get(names.MAP_AT, ''):
+            return Response(status=409, headers={names.MAP_AT: 'seen'},
+                            request=request)
         kept = HeaderKeyDict((name, value) for name, value in headers.items()
                              if name.lower().startswith(_LASTING))
         classes = request.headers

@@ -69,6 +69,19 @@ def test_a_client_wins_over_what_becomes_of_a_restoration(
     assert ended < again
 
 
+def test_a_segment_has_the_class_of_its_manifest_whatever_rules_say(
+        dss: Any, swift: Swift) -> None:
+    call(dss, 'PUT', PATH)
+    call(dss, 'PUT', '/v1/a/d/big', body=b'', X_Object_Manifest='c/o',
+         X_DSS_Object_Class='27')
+    swift.age(PATH, 1)
+    set_rules(dss, rule(to('STANDARD_IA')))
+    work(buckets_of(dss))
+    assert restore(dss) == 409
+    assert class_of(swift) == class_of(swift, '/v1/a/d/big') == 27
+    assert dss.logger.counted.count('dss.lifecycle.segments') == 1
+
+
 def test_a_look_before_the_object_is_restored_puts_nothing_off(
         dss: Any, swift: Swift) -> None:
     """The row is written first."""

@@ -136,7 +136,8 @@ def test_each_server_gets_one_request(servers: Servers) -> None:
     ({'10.0.0.0': OSError('dead')}, True),
     ({'10.0.0.0': 503}, True), ({'10.0.0.0': 404}, True),
     ({'10.0.0.0': OSError('dead'), '10.0.0.1': 404}, False),
-    ({'10.0.0.0': 409, '10.0.0.1': 409}, False),
+    # It may have newer classes, which others are about to get.
+    ({'10.0.0.0': 409}, False), ({'10.0.0.0': 409, '10.0.0.1': 409}, False),
     # It lives, and only Swift's own POST reaches it.
     ({'10.0.0.0': 'old'}, False)])
 def test_a_quorum_of_replicas_decides(

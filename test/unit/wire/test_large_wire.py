@@ -9,7 +9,7 @@ import random
 import pytest
 
 from swift_dss.core.errors import BadClassInput
-from swift_dss.core.limits import MAX_CLAIMS
+from swift_dss.core.limits import MAX_CLAIM_BYTES, MAX_CLAIMS
 from swift_dss.core.spans import Span
 from swift_dss.wire.large import claims, manifests
 from swift_dss.wire.large.manifests import Entry
@@ -32,6 +32,28 @@ def test_the_oldest_claims_are_forgotten_and_too_long_ones():
         list(many.items())[3:]
     assert claims.encode({claims.owner_of('x'): tuple(
         Span(2 * at, 1, 1) for at in range(500))}) == ''
+
+
+def test_paths_get_the_room_that_claims_leave():
+    one, two = CLAIMS
+    paths = {one: '/c/a=b;c \xe4', two: '/c/two/three', 'other': '/c/o'}
+    text = claims.encode_paths(CLAIMS, paths)
+    assert text.isascii() and claims.decode_paths(text) == {
+        one: paths[one], two: paths[two]}
+    # The newest are kept.
+    paths[one] = '/c/' + 'x' * 1000
+    assert claims.decode_paths(claims.encode_paths(CLAIMS, paths)) == {
+        two: paths[two]}
+    paths[two] = '/c/' + 'x' * MAX_CLAIM_BYTES
+    assert claims.encode_paths(CLAIMS, paths) == ''
+    assert claims.encode_paths({}, paths) == ''
+
+
+@pytest.mark.parametrize('text', [
+    '', 'x', '=/c/o', '0011223=/c/o', '00112233=/c', '00112233=c/o/p',
+    '00112233', ';=;', '00112233=%2'])
+def test_other_text_is_no_path(text):
+    assert claims.decode_paths(text) == {}
 
 
 @pytest.mark.parametrize('text', [
