@@ -6,10 +6,10 @@ Their decisions are those of the Python forms, some twenty times as fast.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple
 
-from swift_dss.replay.plan import Plan
-from swift_dss.replay.setup import PROGRESS_EVERY, Progress, Setup
+from swift_dss.replay.plan import Accesses, Plan
+from swift_dss.replay.setup import Setup
 from swift_dss.replay.traces.model import Verb, numpy
 from swift_dss.strategy.eviction.objects import compiled
 
@@ -19,11 +19,21 @@ if TYPE_CHECKING:
 _RENEW, _REMOVE, _WRITE = 1, 2, 3
 #: Beside HIT, MISS and BYPASS: the cache was not asked.
 NOT_ASKED = 3
+#: Some accesses, the result of each, and the access that brought in what it
+#: hit: its own number of any other.
+Step = Tuple[Accesses, Any, Any]
 
 
-def cache(setup: Setup) -> Optional[fast.Cache]:
-    """An empty cache in C; None: this set-up has only a Python form."""
+def cache(setup: Setup, plan: Optional[Plan] = None
+          ) -> Optional[fast.Cache]:
+    """An empty cache in C; None: this set-up has only a Python form.
+
+    :param plan: that it is for; it may take the Python form, too
+    """
     if setup.tunes or setup.admit.learns:
+        return None
+    if plan is not None and plan.unit_bytes and plan.renewed.any():
+        # C does not know which units an object has there.
         return None
     return compiled.make(
         setup.strategy, setup.cache_bytes, setup.table, setup.weights,
@@ -31,45 +41,39 @@ def cache(setup: Setup) -> Optional[fast.Cache]:
         setup.admit.window * setup.cache_bytes)
 
 
-def play(plan: Plan, setup: Setup, progress: Optional[Progress] = None
-         ) -> Optional[Tuple[Any, Any, float]]:
-    """(result of each access, the access that brought in what it hit, bytes
-    that are in the cache in the end); None: it takes the Python form.
+def play(plan: Plan, setup: Setup, made: fast.Cache,
+         requests: int) -> Iterator[Step]:
+    """All accesses, those of some requests at a time.
+
+    :param made: by :func:`cache`, for this plan
+    :param requests: at a time
     """
     np = numpy()
-    made = cache(setup)
-    if made is None or plan.unit_bytes and plan.renewed.any():
-        # C does not know which units an object has there.
-        return None
-    total = plan.accesses
-    keys = np.ascontiguousarray(plan.keys, dtype='int64')
-    sizes = np.ascontiguousarray(plan.sizes, dtype='int64')
-    class_ids = np.ascontiguousarray(plan.class_ids, dtype='uint8')
-    verbs = _verbs(plan, setup)
-    results = np.empty(total, dtype='uint8')
-    came = np.empty(total, dtype='uint32')
-    for begin in range(0, total, PROGRESS_EVERY):
-        end = min(begin + PROGRESS_EVERY, total)
-        rows = slice(begin, end)
-        made.play(keys[rows], sizes[rows], class_ids[rows], verbs[rows],
-                  results[rows], came[rows], begin)
-        if progress is not None:
-            progress(end, total)
-    return results, came, float(made.used_bytes)
+    for part in plan.slices(requests):
+        count = len(part.keys)
+        results = np.empty(count, dtype='uint8')
+        came = np.empty(count, dtype='uint32')
+        made.play(
+            np.ascontiguousarray(part.keys),
+            np.ascontiguousarray(part.sizes, dtype='int64'),
+            np.ascontiguousarray(part.class_ids, dtype='uint8'),
+            _verbs(plan, setup, part), results, came, part.before)
+        yield part, results, came
 
 
-def _verbs(plan: Plan, setup: Setup) -> Any:
+def _verbs(plan: Plan, setup: Setup, part: Accesses) -> Any:
     """By access, what C is to do; empty: only accesses."""
     np = numpy()
-    verbs = plan.trace.verbs
+    rows = slice(part.begin, part.end)
+    verbs = plan.trace.verbs[rows]
     removes = verbs == int(Verb.DELETE)
     if setup.write == 'around':
         removes |= verbs == int(Verb.WRITE)
     by_request = np.where(removes, _REMOVE, np.where(
-        plan.renewed, _RENEW, 0)).astype('uint8')
+        plan.renewed[rows], _RENEW, 0)).astype('uint8')
     if setup.admit.window:
         # A client's bytes pass the doorkeeper: WRITE, or RENEW and WRITE.
         by_request[(verbs == int(Verb.WRITE)) & ~removes] += _WRITE
     if not by_request.any():
         return np.empty(0, dtype='uint8')
-    return np.repeat(by_request, np.diff(plan.first))
+    return np.repeat(by_request, np.diff(part.first))

@@ -68,7 +68,8 @@ def summary(plan: Plan, outcome: Outcome) -> Dict[str, Any]:
     row['accesses_a_second'] = plan.accesses / max(1e-9, outcome.seconds)
     row['cdf_ms'] = [
         [share, float(ms)] for share, ms in zip(_CDF, np.quantile(
-            outcome.latency_ms[reads], _CDF))] if reads.any() else []
+            outcome.latency_ms[reads], _CDF, overwrite_input=True))] \
+        if reads.any() else []
     return row
 
 
@@ -123,16 +124,18 @@ def _ratios(plan: Plan, outcome: Outcome, which: Any,
             class_ids: List[int]) -> Dict[str, Any]:
     np = numpy()
     count = int(which.sum())
-    asked = float(outcome.asked_bytes[which].sum())
+    asked = outcome.asked_of(which)
     row: Dict[str, Any] = {
         'reads': count,
-        'hit_ratio': figures.ratio(float(outcome.hits[which].sum()), count),
-        'byte_hit_ratio': figures.ratio(
-            float(outcome.hit_bytes[which].sum()), asked)}
+        'hit_ratio': figures.ratio(
+            float(np.sum(outcome.hits, where=which)), count),
+        'byte_hit_ratio': figures.ratio(outcome.found_of(which), asked)}
     if plan.sample is not None:
         row = estimates.ratios(plan.sample, outcome, which,
                                tuple(class_ids))
-    percentiles = np.percentile(outcome.latency_ms[which], PERCENTS) \
+    # The copy alone is put in order: there is no second one.
+    percentiles = np.percentile(outcome.latency_ms[which], PERCENTS,
+                                overwrite_input=True) \
         if count else [float('nan')] * len(PERCENTS)
     row.update(('p%d_ms' % percent, float(ms))
                for percent, ms in zip(PERCENTS, percentiles))

@@ -48,7 +48,7 @@ def _one_of(plan: Plan, setup: Setup,
     sample = plan.sample
     if sample is None:
         return results.summary(plan, replay(plan, setup, progress))
-    small = estimates.small(sample, setup, int(plan.sizes.max()))
+    small = estimates.small(sample, setup, plan.largest_bytes)
     return results.summary(
         plan, estimates.whole(
             sample, replay(plan, small, progress), setup))

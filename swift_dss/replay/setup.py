@@ -12,6 +12,7 @@ from swift_dss.core.config import Admit
 from swift_dss.replay import latency
 from swift_dss.replay.latency import Cloud, Disk, Times
 from swift_dss.replay.prices import Prices
+from swift_dss.replay.traces.spool import numpy, slices
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.doorkeeper import SecondTouch
 from swift_dss.strategy.eviction.objects.learned import Learned
@@ -109,6 +110,13 @@ class Setup:
         return self.strategy.startswith(TUNED)
 
     @property
+    def asks_sequential(self) -> bool:
+        """Whether a cache asks which accesses go on where the last ended:
+        only SARC does, and the column costs time."""
+        return 'sarc' in self.strategy or any(
+            spec.inner == 'sarc' for spec in self.table.specs.values())
+
+    @property
     def penalty_bytes_per_second(self) -> float:
         """The rate at which bytes make a miss dearer; infinite for free
         ones."""
@@ -149,7 +157,9 @@ class Outcome:
     :param hits: True for reads that found all their bytes in the cache; bytes
         that an earlier miss is still bringing count as found (``delayed``),
         those of a prefetch do not
-    :param hit_bytes: of the units that were
+    :param asked_bytes: of the units that a request is for
+    :param found_bytes: of those that were in the cache; None: all of the
+        hits' and no others, as of whole objects
     :param counts: the figures that are sums
     :param seconds: of processor time, for the cache and for all
     :param span_ms: from the first request to the last; 0: as in the trace
@@ -158,12 +168,36 @@ class Outcome:
     setup: Setup
     latency_ms: Any
     hits: Any
-    hit_bytes: Any
+    found_bytes: Any
     asked_bytes: Any
     counts: Dict[str, float]
     cache_seconds: float
     seconds: float
     span_ms: float = 0.0
+
+    @property
+    def hit_bytes(self) -> Any:
+        """By request."""
+        return self.asked_bytes * self.hits if self.found_bytes is None \
+            else self.found_bytes
+
+    def asked_of(self, which: Any) -> float:
+        """Bytes that some requests are for.
+
+        :param which: a mask
+        """
+        return _sum(self.asked_bytes, which)
+
+    def found_of(self, which: Any) -> float:
+        """Bytes of theirs that were in the cache."""
+        return _sum(self.asked_bytes, which & self.hits) \
+            if self.found_bytes is None else _sum(self.found_bytes, which)
+
+
+def _sum(column: Any, which: Any) -> float:
+    np = numpy()
+    return float(sum(int(np.sum(column[rows], where=which[rows]))
+                     for rows in slices(len(column))))
 
 
 Progress = Callable[[int, int], None]

@@ -12,14 +12,15 @@ last request.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.replay import compiled, timed
 from swift_dss.replay.columns import Columns
-from swift_dss.replay.plan import Plan
-from swift_dss.replay.setup import PROGRESS_EVERY, Outcome, Progress, Setup
+from swift_dss.replay.plan import Accesses, Plan
+from swift_dss.replay.setup import Outcome, Progress, Setup
 from swift_dss.replay.traces.model import Verb, numpy
+from swift_dss.replay.traces.spool import slices
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import HIT, ObjectCache
 
@@ -58,110 +59,110 @@ def _metadata_misses(plan: Plan, entries: int) -> Any:
     access = cache.access
     return np.frombuffer(bytes(
         access(key, _META_ENTRY_BYTES) != HIT
-        for key in plan.trace.objects.tolist()), dtype='bool')
+        for rows in slices(plan.requests)
+        for key in plan.trace.objects[rows].tolist()), dtype='bool')
 
 
 def _quick(plan: Plan, setup: Setup,
            progress: Optional[Progress]) -> Outcome:
-    """Hits first, times after."""
-    began = time.process_time()
-    results, came, cached_bytes = compiled.play(plan, setup, progress) or \
-        _decided(plan, setup, progress)
-    cache_seconds = time.process_time() - began
-    columns = Columns(plan, setup, results, came)
-    for begin in range(0, plan.requests, _SLICE):
-        columns.take(begin, min(begin + _SLICE, plan.requests))
-    columns.counts['cached_bytes'] = cached_bytes
-    return Outcome(
-        setup, columns.latency_ms, columns.hits, columns.hit_bytes,
-        columns.asked_bytes, columns.counts, cache_seconds, 0.0)
+    """Hits first, times after: of some requests, and then of the next."""
+    fast = compiled.cache(setup, plan)
+    if fast is None:
+        cache = setup.make_cache()
+        steps = decided(plan, setup, cache, _SLICE)
+    else:
+        steps = compiled.play(plan, setup, fast, _SLICE)
+    columns = Columns(plan, setup)
+    cache_seconds, began = 0.0, time.process_time()
+    for part, results, came in steps:
+        cache_seconds += time.process_time() - began
+        columns.take(part, results, came)
+        if progress is not None:
+            progress(part.before + len(results), plan.accesses)
+        began = time.process_time()
+    return columns.outcome(float(
+        cache.used_bytes if fast is None else fast.used_bytes),
+        cache_seconds)
 
 
-def _decided(plan: Plan, setup: Setup, progress: Optional[Progress]
-             ) -> Tuple[Any, Any, float]:
-    """As :func:`compiled.play`, in Python."""
-    np = numpy()
-    cache = setup.make_cache()
-    results = np.frombuffer(bytes(outcomes(
-        plan, cache, setup, progress)), dtype='uint8')
-    return results, _came(plan, results), float(cache.used_bytes)
-
-
-def outcomes(plan: Plan, cache: ObjectCache, setup: Setup,
-             progress: Optional[Progress]) -> Any:
-    """HIT, MISS or BYPASS of each access, or ``compiled.NOT_ASKED``.
+def decided(plan: Plan, setup: Setup, cache: ObjectCache,
+            requests: int) -> Iterator[compiled.Step]:
+    """As :func:`compiled.play`, in Python.
 
     Blocks are written where they are, so that a write is an access like
     any; objects are replaced.
     """
-    access = cache.access
-    columns = [plan.keys.tolist(), plan.sizes.tolist(),
-               plan.class_ids.tolist()]
-    # Only SARC asks for it, and the column costs time.
-    if 'sarc' in setup.strategy or any(
-            spec.inner == 'sarc' for spec in setup.table.specs.values()):
-        columns.append(plan.sequential.tolist())
-    if plan.renewed.any() or setup.write == 'around' or \
-            cache.doorkeeper is not None:
-        return _renewing(plan, cache, columns, setup, progress)
-    if progress is None:
-        return map(access, *columns)
-    return _shown(access, columns, progress)
-
-
-def _shown(access: Callable[..., int], columns: List[Any],
-           progress: Progress) -> bytearray:
-    results = bytearray()
-    total = len(columns[0])
-    for start in range(0, total, PROGRESS_EVERY):
-        end = start + PROGRESS_EVERY
-        results += bytes(map(access, *(
-            column[start:end] for column in columns)))
-        progress(min(end, total), total)
-    return results
-
-
-def _renewing(plan: Plan, cache: ObjectCache, columns: List[Any],
-              setup: Setup, progress: Optional[Progress]) -> bytearray:
-    """With objects that are overwritten, deleted or of another size."""
-    access, remove = cache.access, cache.remove
-    results = bytearray()
-    first = plan.first.tolist()
-    around = setup.write == 'around'
-    rows = list(zip(*columns))
-    held: Dict[int, Set[int]] = {}
-    units = bool(plan.unit_bytes)
-    for request, (verb, renewed, number) in enumerate(zip(
-            plan.trace.verbs.tolist(), plan.renewed.tolist(),
-            plan.trace.objects.tolist())):
-        begin, end = first[request], first[request + 1]
-        if renewed:
-            for key in held.pop(number, ()) if units else (number,):
-                remove(key)
-        if verb == Verb.DELETE or around and verb == Verb.WRITE:
-            if not renewed:
-                for row in rows[begin:end]:
-                    remove(row[0])
-            results += bytes((compiled.NOT_ASKED,)) * (end - begin)
-            continue
-        come = cache.write if verb == Verb.WRITE else access
-        for row in rows[begin:end]:
-            results.append(come(*row))
-            if units:
-                held.setdefault(number, set()).add(row[0])
-        if progress is not None and not request % PROGRESS_EVERY:
-            progress(end, len(rows))
-    return results
-
-
-def _came(plan: Plan, results: Any) -> Any:
-    """By access: the one that brought in what it hit; its own number of any
-    other."""
     np = numpy()
-    order = np.argsort(plan.keys, kind='stable')
-    place = np.arange(len(order))
-    # A hit comes after a miss of its key.
-    last = np.maximum.accumulate(np.where(results[order] == HIT, 0, place))
-    came = np.empty(len(order), dtype='uint32')
-    came[order] = order[last]
-    return came
+    renews = bool(plan.renewed.any()) or setup.write == 'around' or \
+        cache.doorkeeper is not None
+    renewing = _Renewing(plan, setup, cache)
+    last: Dict[int, int] = {}
+    for part in plan.slices(requests):
+        rows = slice(part.before, part.before + len(part.keys))
+        columns = [part.keys.tolist(), part.sizes.tolist(),
+                   part.class_ids.tolist()]
+        if setup.asks_sequential:
+            columns.append(plan.sequential[rows].tolist())
+        results = renewing.take(part, columns) if renews else \
+            bytes(map(cache.access, *columns))
+        yield part, np.frombuffer(results, dtype='uint8'), \
+            _came(columns[0], results, part.before, last)
+
+
+class _Renewing:
+    """With objects that are overwritten, deleted or of another size."""
+
+    def __init__(self, plan: Plan, setup: Setup, cache: ObjectCache) -> None:
+        self._plan, self._cache = plan, cache
+        self._around = setup.write == 'around'
+        #: Keys that may be there, by object, where it is kept in units.
+        self._held: Dict[int, Set[int]] = {}
+
+    def take(self, part: Accesses, columns: List[Any]) -> bytes:
+        """The results of some accesses.
+
+        :param columns: arguments of each
+        """
+        requests, cache = slice(part.begin, part.end), self._cache
+        results = bytearray()
+        first = part.first.tolist()
+        rows = list(zip(*columns))
+        units = bool(self._plan.unit_bytes)
+        trace = self._plan.trace
+        for at, (verb, renewed, number) in enumerate(zip(
+                trace.verbs[requests].tolist(),
+                self._plan.renewed[requests].tolist(),
+                trace.objects[requests].tolist())):
+            asked = rows[first[at]:first[at + 1]]
+            if renewed:
+                for key in self._held.pop(number, ()) if units \
+                        else (number,):
+                    cache.remove(key)
+            if verb == Verb.DELETE or self._around and verb == Verb.WRITE:
+                if not renewed:
+                    for row in asked:
+                        cache.remove(row[0])
+                results += bytes((compiled.NOT_ASKED,)) * len(asked)
+                continue
+            come = cache.write if verb == Verb.WRITE else cache.access
+            for row in asked:
+                results.append(come(*row))
+                if units:
+                    self._held.setdefault(number, set()).add(row[0])
+        return bytes(results)
+
+
+def _came(keys: List[int], results: bytes, before: int,
+          last: Dict[int, int]) -> Any:
+    """By access: the one that brought in what it hit; its own number of any
+    other.
+
+    :param before: accesses before these
+    :param last: by key, the last access that was no hit
+    """
+    came = []
+    for at, (key, outcome) in enumerate(zip(keys, results), before):
+        if outcome != HIT:
+            last[key] = at
+        came.append(last[key])
+    return numpy().array(came, dtype='uint32')

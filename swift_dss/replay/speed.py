@@ -90,8 +90,11 @@ def _compiled(trace: Trace, setup: Setup) -> float:
         trace, sizes=np.ones(len(trace), dtype='int64'),
         class_ids=(trace.objects % _CLASSES + 1).astype('uint8')))
     began = time.process_time()
-    if compiled.play(ready, setup) is None:
+    cache = compiled.cache(setup, ready)
+    if cache is None:
         return float('nan')
+    for _ in compiled.play(ready, setup, cache, len(trace)):
+        pass
     return len(trace) / (time.process_time() - began)
 
 

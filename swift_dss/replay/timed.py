@@ -17,10 +17,11 @@ from collections import deque
 from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from swift_dss.core.errors import BadConfig
+from swift_dss.replay.columns import Answers
 from swift_dss.replay.latency import Link, Lots
-from swift_dss.replay.plan import UNIT_BITS, Plan, Turns
+from swift_dss.replay.plan import UNIT_BITS, Asked, Plan, Turns
 from swift_dss.replay.setup import PROGRESS_EVERY, Outcome, Progress, Setup
-from swift_dss.replay.traces.model import Verb, numpy
+from swift_dss.replay.traces.model import Verb
 from swift_dss.strategy.eviction.objects import orders
 from swift_dss.strategy.eviction.objects.verbs import BYPASS, HIT, MISS
 from swift_dss.strategy.prefetch import STRATEGIES
@@ -94,45 +95,33 @@ class _Player:
     # long: one turn a request, in the order in which it happens.
     def run(self, progress: Optional[Progress]) -> Outcome:
         """The whole trace."""
-        np = numpy()
         plan, trace = self._plan, self._plan.trace
         began = time.process_time()
-        latency = np.zeros(len(trace))
-        hits = np.zeros(len(trace), dtype=bool)
-        hit_bytes = np.zeros(len(trace), dtype='int64')
+        answers = Answers(plan)
         think = self._setup.think_seconds
         turns = Turns(trace, think)
-        first = plan.first.tolist()
-        keys, sizes = plan.keys.tolist(), plan.sizes.tolist()
-        sequential = plan.sequential.tolist()
+        asked = Asked(plan, self._setup.asks_sequential, think is None)
         rate_ms = self._setup.ssd.bytes_per_second / 1000.0
-        rows = list(zip(*(column.tolist() for column in (
-            trace.verbs, trace.objects, trace.class_ids, trace.accounts,
-            trace.clients, trace.starts, trace.lengths, trace.sizes,
-            plan.renewed))))
         for done, (row, at_ms) in enumerate(turns):
             (verb, number, class_id, owner, client, start, length, size,
-             renewed) = rows[row]
+             renewed, units) = asked.take(row)
             self.now = at_ms
             self._catch_up()
             self._bytes[number] = size
             if self._prefetches:
                 self._accounts[number] = str(owner)
                 self._classes[number] = class_id
-            begin, end = first[row], first[row + 1]
-            units = [(keys[at], sizes[at], class_id, sequential[at])
-                     for at in range(begin, end)]
             if renewed or verb == _DELETE:
                 self._forget(number, units)
-            wait, bytes_found, at_once = 0.0, 0, False
+            wait, bytes_found, at_once, hit = 0.0, 0, False, False
             if verb == _READ:
-                wait, bytes_found, asked = self._read(number, units)
+                wait, bytes_found, all_bytes = self._read(number, units)
                 at_once = wait == 0.0
-                hits[row] = bytes_found == asked
+                hit = bytes_found == all_bytes
                 wait += self._ssd_ms.next() + length / rate_ms
             elif verb == _WRITE:
                 wait = self._write(number, units, length)
-            latency[row], hit_bytes[row] = wait, bytes_found
+            answers.add(row, wait, hit, bytes_found)
             if self._cache.evicted:
                 self._gone()
             if self._prefetches and verb == _READ:
@@ -141,14 +130,13 @@ class _Player:
                     at_once, at_ms / 1000.0, class_id))
             turns.answered(row, at_ms + wait)
             if progress is not None and not done % PROGRESS_EVERY:
-                progress(done, len(rows))
+                progress(done, plan.requests)
         self._end()
-        asked = np.add.reduceat(plan.sizes, plan.first[:-1])
         self.counts['cached_bytes'] = float(self._cache.used_bytes)
         return Outcome(
-            self._setup, latency, hits, hit_bytes, asked, self.counts,
-            time.process_time() - began, 0.0,
-            0.0 if think is None else self.now - float(trace.at_ms[0]))
+            self._setup, answers.latency_ms, answers.hits,
+            *answers.by_bytes(), self.counts, time.process_time() - began,
+            0.0, 0.0 if think is None else self.now - float(trace.at_ms[0]))
 
     # Requests
 

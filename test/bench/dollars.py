@@ -22,7 +22,7 @@ from swift_dss.bench import figures
 from swift_dss.replay import classing, plan, runs
 from swift_dss.replay.columns import Columns
 from swift_dss.replay.results import dollars
-from swift_dss.replay.setup import DOLLARS, LATENCY, Outcome, Setup
+from swift_dss.replay.setup import DOLLARS, LATENCY, Setup
 from swift_dss.replay.traces import model, named
 from swift_dss.strategy.eviction.objects.verbs import HIT, MISS
 
@@ -113,12 +113,10 @@ def _theirs(ready: plan.Plan, size: int, name: str) -> float:
         request.clock_time = int(at_ms / 1000)
         results.append(HIT if cache.get(request) else MISS)
     setup = Setup('lru', size, classing.table_for(ready.trace, None))
-    columns = Columns(ready, setup, np.frombuffer(results, dtype='uint8'),
-                      np.arange(ready.accesses, dtype='uint32'))
-    columns.take(0, ready.requests)
-    return dollars(Outcome(
-        setup, columns.latency_ms, columns.hits, columns.hit_bytes,
-        columns.asked_bytes, columns.counts, 0.0, 0.0))
+    columns = Columns(ready, setup)
+    columns.take(ready.whole, np.frombuffer(results, dtype='uint8'),
+                 np.arange(ready.accesses, dtype='uint32'))
+    return dollars(columns.outcome(0.0, 0.0))
 
 
 def _accesses(ready: plan.Plan) -> List[Tuple[float, int, int]]:

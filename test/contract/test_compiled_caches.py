@@ -65,13 +65,19 @@ def traced(dice):
 
 def in_python(ready, setup):
     cache = setup.make_cache()
-    return list(bytes(simulator.outcomes(ready, cache, setup, None))), \
+    return in_parts(simulator.decided(ready, setup, cache, 100)), \
         cache.used_bytes
 
 
+def in_parts(steps):
+    return [result for _, results, _ in steps
+            for result in results.tolist()]
+
+
 def in_c(ready, setup):
-    results, _, used = compiled.play(ready, setup)
-    return results.tolist(), used
+    cache = compiled.cache(setup, ready)
+    return in_parts(compiled.play(ready, setup, cache, 100)), \
+        cache.used_bytes
 
 
 def drawn(seed, strategy):
@@ -133,7 +139,7 @@ def test_times_and_sums_are_those_without_a_compiler(strategy, monkeypatch):
         with monkeypatch.context() as patch:
             compiled_too = simulator.replay(ready, setup)
             patch.setattr(by_name, 'fast', None)
-            assert compiled.play(ready, setup) is None
+            assert compiled.cache(setup, ready) is None
             alone = simulator.replay(ready, setup)
         assert compiled_too.counts == alone.counts
         assert (compiled_too.latency_ms == alone.latency_ms).all()
@@ -154,7 +160,7 @@ def test_what_c_cannot_say_is_left_to_python():
     # Which units an object has, when it is replaced.
     parted = plan.plan(native.read(
         [b'0 GET a 100 0 9', b'1 PUT a 100', b'2 GET a 100 0 9'], 'parts'))
-    assert compiled.play(parted, Setup('lru', 10, ClassTable())) is None
+    assert compiled.cache(Setup('lru', 10, ClassTable()), parted) is None
 
 
 def test_a_change_of_class_forgets_the_ghost_that_it_meets():

@@ -33,6 +33,11 @@ STRATEGIES = list(orders.ORDERS) + ['class-lru', 'weighted-lru',
                                      'class-s3fifo']
 
 
+def outcomes(ready, setup):
+    return b''.join(outcome.tobytes() for _, outcome, _ in simulator.decided(
+        ready, setup, setup.make_cache(), 1000))
+
+
 def counts(trace):
     """Strategy to (accesses that hit, that came in, that stayed out)."""
     table = classing.table_for(trace, None)
@@ -41,8 +46,7 @@ def counts(trace):
     for name in STRATEGIES:
         setup = Setup(
             name, int(ready.footprint_bytes * SHARE), table)
-        outcome = bytes(simulator.outcomes(
-            ready, setup.make_cache(), setup, None))
+        outcome = outcomes(ready, setup)
         golden[name] = [outcome.count(code) for code in (1, 0, 2)]
     return golden
 
@@ -90,8 +94,7 @@ def test_gdsf_hits_where_a_sorted_list_hits(name, share):
                        lambda size: setup.penalty(size, 0))
     wanted = bytes(map(other.access, ready.keys.tolist(),
                        ready.sizes.tolist()))
-    outcome = bytes(simulator.outcomes(
-        ready, setup.make_cache(), setup, None))
+    outcome = outcomes(ready, setup)
     hits = bytes(code == HIT for code in outcome)
     assert 0 < sum(hits) < len(hits)
     assert hits == wanted

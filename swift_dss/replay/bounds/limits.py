@@ -98,11 +98,12 @@ class Limits:
         market = rents.Market(reuses, wanted, room)
         gained, best_rents = rents.at_most(market, self._first.seed)
         is_kept = offline.kept(market, best_rents)
-        columns = self._played(reuses.begins[is_kept], reuses.ends[is_kept])
+        outcome = self._played(reuses.begins[is_kept], reuses.ends[is_kept])
         if kind == DOLLARS:
-            return Limit(kind, worth.without - gained, self._spent(columns))
+            return Limit(kind, worth.without - gained,
+                         results.dollars(outcome))
         return Limit(kind, figures.ratio(gained, worth.without),
-                     self._hit(kind, columns, weights))
+                     self._hit(kind, outcome, weights))
 
     def _worth(self, kind: str, weights: Dict[int, float]) -> Worth:
         plan, reuses = self._plan, self._reuses
@@ -123,32 +124,28 @@ class Limits:
         return room + int(numpy().add.reduceat(
             plan.sizes, plan.first[:-1]).max())
 
-    def _played(self, begins: Any, ends: Any) -> Columns:
+    def _played(self, begins: Any, ends: Any) -> Outcome:
         """A run of an order that keeps units from ``begins`` to ``ends``."""
         np = numpy()
         plan = self._plan
         came = np.full(plan.accesses, BYPASS, dtype='uint8')
         came[begins] = MISS
         came[ends] = HIT
-        columns = Columns(plan, self._first, came,
-                          np.arange(plan.accesses, dtype='uint32'))
-        for begin in range(0, plan.requests, _SLICE):
-            columns.take(begin, min(begin + _SLICE, plan.requests))
-        return columns
+        columns = Columns(plan, self._first)
+        for part in plan.slices(_SLICE):
+            rows = slice(part.before, part.before + len(part.keys))
+            columns.take(part, came[rows], np.arange(
+                rows.start, rows.stop, dtype='uint32'))
+        return columns.outcome(0.0, 0.0)
 
-    def _spent(self, columns: Columns) -> float:
-        return results.dollars(Outcome(
-            self._first, columns.latency_ms, columns.hits, columns.hit_bytes,
-            columns.asked_bytes, columns.counts, 0.0, 0.0))
-
-    def _hit(self, kind: str, columns: Columns,
+    def _hit(self, kind: str, outcome: Outcome,
              weights: Dict[int, float]) -> float:
         reads = self._plan.trace.verbs == int(Verb.READ)
         if kind == BYTES:
-            return figures.ratio(float(columns.hit_bytes[reads].sum()),
-                                 float(columns.asked_bytes[reads].sum()))
+            return figures.ratio(outcome.found_of(reads),
+                                 outcome.asked_of(reads))
         weight = by_class(weights)[self._plan.trace.class_ids[reads]]
-        return figures.ratio(float(weight[columns.hits[reads]].sum()),
+        return figures.ratio(float(weight[outcome.hits[reads]].sum()),
                              float(weight.sum()))
 
 

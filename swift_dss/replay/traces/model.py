@@ -6,12 +6,14 @@ that a replay needs no names. A volume of a block trace is one object.
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.replay.traces import spool
+# Exported: every reader of traces takes it from here.
+from swift_dss.replay.traces.spool import numpy as numpy  # noqa: PLC0414
 
 #: Of a volume of a trace; the ends of requests stay far below 64 bits.
 MAX_VOLUME_BYTES = 1 << 60
@@ -87,20 +89,9 @@ class Trace:
 
     def classes(self) -> List[int]:
         """The class ids that occur, sorted."""
-        return [int(class_id) for class_id in numpy().unique(self.class_ids)]
-
-
-def numpy() -> Any:
-    """The numpy module.
-
-    :raises BadConfig: it is not installed
-    """
-    try:
-        import numpy as found
-    except ImportError as err:
-        raise BadConfig('traces need numpy: pip install '
-                        '"swift-dss[bench]"') from err
-    return found
+        return sorted({class_id for rows in spool.slices(len(self))
+                       for class_id in numpy().unique(
+                           self.class_ids[rows]).tolist()})
 
 
 class Builder:
@@ -117,15 +108,17 @@ class Builder:
         self._keep_names = keep_names
         self._objects: Dict[Any, int] = {}
         self._accounts: Dict[str, int] = {}
-        self._columns: Dict[str, Any] = {
-            'at_ms': array('d'), 'verbs': array('B'),
-            'objects': array('I'), 'starts': array('q'),
-            'lengths': array('q'), 'sizes': array('q'),
-            'class_ids': array('B'), 'accounts': array('I')}
-        self._add = [column.append for column in self._columns.values()]
+        self._columns = {name: spool.Column(kind) for name, kind in (
+            ('at_ms', 'd'), ('verbs', 'B'), ('objects', 'I'),
+            ('starts', 'q'), ('lengths', 'q'), ('sizes', 'q'),
+            ('class_ids', 'B'), ('accounts', 'I'))}
+        self._add: List[Callable[[Any], None]] = [
+            column.rows.append for column in self._columns.values()]
+        self._verbs = self._columns['verbs'].rows
+        self._spilled = 0
 
     def __len__(self) -> int:
-        return len(self._columns['verbs'])
+        return self._spilled + len(self._verbs)
 
     def add(self, at_ms: float, verb: int, object_id: Any, start: int,
             length: int, size: int, class_id: int = 0,
@@ -141,8 +134,12 @@ class Builder:
         for append, value in zip(self._add, (
                 at_ms, verb, number, start, length, size, class_id, owner)):
             append(value)
+        if len(self._verbs) == spool.MEMORY_ROWS:
+            self._spilled += len(self._verbs)
+            for column in self._columns.values():
+                column.spill()
 
-    def build(self, clients: Any = None) -> Trace:
+    def build(self, clients: Optional[spool.Column] = None) -> Trace:
         """The trace; volumes end where their last request ends.
 
         :param clients: one a row; None: those of an account are one
@@ -152,10 +149,10 @@ class Builder:
         np = numpy()
         if not len(self):
             raise BadTrace(self._name, '', '', 'no requests in it')
-        made = {name: np.frombuffer(column, dtype=column.typecode)
+        made = {name: column.whole()
                 for name, column in self._columns.items()}
         made['clients'] = made['accounts'] if clients is None \
-            else np.frombuffer(clients, dtype=clients.typecode)
+            else clients.whole()
         at_ms = made['at_ms']
         names = [str(object_name) for object_name in self._objects] \
             if self._keep_names else []
@@ -163,7 +160,9 @@ class Builder:
                       account_names=list(self._accounts),
                       timed=self._timed, unit_bytes=self._unit_bytes,
                       **made)
-        if (np.diff(at_ms) < 0).any():
+        if any((at_ms[rows.start + 1:rows.stop + 1]
+                < at_ms[rows.start:rows.stop][:len(at_ms) - rows.start - 1]
+                ).any() for rows in spool.slices(len(at_ms))):
             # Lines of several writers may be a little out of order.
             order = np.argsort(at_ms, kind='stable')
             trace = renumbered(replace(trace, **{
@@ -205,14 +204,17 @@ def _first_come(numbers: Any) -> Any:
 def _volume_sizes(trace: Trace) -> Any:
     np = numpy()
     ends = np.zeros(int(trace.objects.max()) + 1, dtype='int64')
-    np.maximum.at(ends, trace.objects, trace.starts + trace.lengths)
-    return ends[trace.objects]
+    for rows in spool.slices(len(trace)):
+        np.maximum.at(ends, trace.objects[rows],
+                      trace.starts[rows] + trace.lengths[rows])
+    return spool.made('q', len(trace), lambda rows: ends[trace.objects[rows]])
 
 
 def spread(trace: Trace, rate: float) -> Trace:
     """A trace without times gets ``rate`` requests a second."""
     if not trace.timed:
-        trace.at_ms = numpy().arange(len(trace)) * (1000.0 / rate)
+        trace.at_ms = spool.made('d', len(trace), lambda rows: (
+            numpy().arange(rows.start, rows.stop) * (1000.0 / rate)))
     return trace
 
 

@@ -43,6 +43,7 @@ from typing import (
 
 from swift_dss.core.limits import (
     CLASS_ID_MAX, DEFAULT_PART_BYTES, MAX_OBJECT_BYTES)
+from swift_dss.replay.traces import spool
 from swift_dss.replay.traces.model import (
     MAX_VOLUME_BYTES, BadTrace, Builder, Trace, Verb, numpy)
 
@@ -67,6 +68,7 @@ VERBS.update(('REST.%s.OBJECT' % name, verb) for name, verb in
              _VERBS.items())
 _FIELDS = (4, 5, 6, 7)
 _MOST_FIELDS = 7
+_Clients = Union['array[int]', spool.Column]
 _Row = Tuple[float, int, str, int, int, int, int, str]
 
 
@@ -133,7 +135,7 @@ def read(lines: Iterable[bytes], name: str,
     """
     meaning = Meaning()
     builder = Builder(name, keep_names=keep_names)
-    clients = array('q')
+    clients = spool.Column('q')
     for number, line in enumerate(lines, 1):
         _take_or_say(name, number, line, meaning, builder, clients)
     trace = builder.build(clients if meaning.clients else None)
@@ -146,7 +148,7 @@ def read(lines: Iterable[bytes], name: str,
 
 def _take_or_say(name: str, number: int, line: bytes, meaning: Meaning,
                  builder: Union[Builder, _Slice],
-                 clients: array[int]) -> None:
+                 clients: _Clients) -> None:
     """:raises BadTrace: it is wrong; names the line, the field, the reason"""
     try:
         _take(number, line, meaning, builder, clients)
@@ -156,7 +158,7 @@ def _take_or_say(name: str, number: int, line: bytes, meaning: Meaning,
 
 
 def _take(number: int, line: bytes, meaning: Meaning,
-          builder: Union[Builder, _Slice], clients: array[int]) -> None:
+          builder: Union[Builder, _Slice], clients: _Clients) -> None:
     """One line into the builder."""
     if number == 1:
         meaning.told = _version(line) >= _VERSION
@@ -179,8 +181,9 @@ def _take(number: int, line: bytes, meaning: Meaning,
 
 def _parts_of(trace: Trace) -> int:
     """The gateway never fetches a whole object for a range of it."""
-    reads = trace.verbs == int(Verb.READ)
-    ranges = bool((reads & (trace.lengths < trace.sizes)).any())
+    ranges = any(((trace.verbs[rows] == int(Verb.READ)) & (
+        trace.lengths[rows] < trace.sizes[rows])).any()
+        for rows in spool.slices(len(trace)))
     return DEFAULT_PART_BYTES if ranges else 0
 
 

@@ -52,11 +52,18 @@ def test_c_and_python_decide_the_same(strategy):
                     cache_bytes=ready.footprint_bytes // 20)
     if compiled.cache(setup) is None:
         pytest.skip('there was no compiler')
-    results = compiled.play(ready, setup)[0]
-    assert bytes(results) == bytes(simulator.outcomes(
-        ready, setup.make_cache(), setup, None))
-    other = compiled.play(ready, replace(setup, cost=LATENCY))[0]
-    assert bytes(results) != bytes(other)
+
+    def in_c(chosen):
+        return joined(compiled.play(
+            ready, chosen, compiled.cache(chosen), 1000))
+
+    assert in_c(setup) == joined(simulator.decided(
+        ready, setup, setup.make_cache(), 1000))
+    assert in_c(setup) != in_c(replace(setup, cost=LATENCY))
+
+
+def joined(steps):
+    return b''.join(results.tobytes() for _, results, _ in steps)
 
 
 def test_the_command_weighs_prices(capsys):
