@@ -47,14 +47,21 @@ def encode(class_map: ClassMap) -> str:
 
 def encode_part(class_map: ClassMap, start: int, end: int) -> str:
     """Text form of a map that has the classes of a range; '' if the object
-    has one class, or the range has many spans. Outside of the range it says
-    nothing."""
+    has one class. Outside of the range it says nothing.
+
+    Of a range with many spans it has as many bytes of each class, in a span
+    each: each read waits for its text.
+    """
     if class_map.is_uniform:
         return ''
     pieces = list(itertools.islice(
         class_map.split(start, end - start), _MOST_PIECES + 1))
     if len(pieces) > _MOST_PIECES:
-        return ''
+        pieces = []
+        for class_id, length in class_map.bytes_by_class(
+                start, end - start).items():
+            pieces.append(Span(start, length, class_id))
+            start += length
     classes = {piece.class_id for piece in pieces}
     return str(classes.pop()) if len(classes) == 1 else encode(
         ClassMap.from_spans(pieces, class_map.rest))

@@ -362,7 +362,4 @@ def bytes_by_class(event: Event) -> Optional[Mapping[int, int]]:
         class_map = classmap.decode(event.map_text)
     except BadClassInput:
         return None
-    classes: Dict[int, int] = {}
-    for span in class_map.split(event.offset, event.length):
-        classes[span.class_id] = classes.get(span.class_id, 0) + span.length
-    return classes
+    return class_map.bytes_by_class(event.offset, event.length)

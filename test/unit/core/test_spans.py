@@ -35,6 +35,15 @@ def test_a_map_says_of_each_byte_what_its_spans_said(case):
     assert class_map.class_at(1 << 60) == class_map.rest
 
 
+@given(painted(), some.integers(0, 50), some.integers(0, 50))
+def test_bytes_of_each_class_are_counted(case, start, length):
+    class_map = case[0]
+    wanted = {}
+    for span in class_map.split(start, length):
+        wanted[span.class_id] = wanted.get(span.class_id, 0) + span.length
+    assert class_map.bytes_by_class(start, length) == wanted
+
+
 @given(painted())
 def test_spans_touch_differ_and_start_at_zero(case):
     spans = case[0].spans
