@@ -18,6 +18,7 @@ from swift_dss.bench.load.users import LoadFailed
 from swift_dss.bench.load.warpcsv import Numbered
 from swift_dss.bench.load.workers.here import Here
 from swift_dss.bench.load.workers.live import Plan
+from swift_dss.bench.load.workers.shares import Shares
 from swift_dss.bench.load.workers.worker import Loss, Worker, each_look
 
 #: Between two looks at the numbers.
@@ -37,10 +38,12 @@ class Part(NamedTuple):
 
     :param machine: its specification; ``here``
     :param counts: None: none came
-    :param turns: that it was to have; None: as many as it could
+    :param turns: that it was to have, without those that others took over;
+        None: as many as it could
     :param unlisted: requests that are not in the lines of requests
     :param loss: None: it was there until the end
     :param is_measured: it has all of its turns behind it
+    :param is_given: it was lost, and others have taken over its turns
     """
 
     machine: str
@@ -51,6 +54,7 @@ class Part(NamedTuple):
     unlisted: int
     loss: Optional[Loss]
     is_measured: bool
+    is_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ def run(plan: Plan, show: Show, machines: Sequence[Any] = (),
 
     An interrupt ends the measurement early; a second one ends all that is
     still at work, and the clean-up. The numbers stay. So do those of a process
-    that is lost, until its last word, and the others go on.
+    that is lost, until its last word, and the others go on; at a rate they
+    take over its turns.
 
     :param machines: :class:`~.workers.machines.Machine` for each process
         that is not here
@@ -104,11 +109,13 @@ def run(plan: Plan, show: Show, machines: Sequence[Any] = (),
             _refuse_losses(workers)
         _refuse_losses(workers)
         start = time.monotonic() + _LEAD_SECONDS
+        shares = Shares(plan.pace, plan.processes, plan.scenario.users,
+                        start)
         for worker in workers:
             worker.tell(start)
         left, interrupted, is_cleaned = 0, False, False
         try:
-            interrupted = _watch(workers, start, show)
+            interrupted = _watch(workers, shares, start, show)
             if not any(worker.counts for worker in workers):
                 _refuse_losses(workers)
             left = _clean(workers, plan)
@@ -120,7 +127,7 @@ def run(plan: Plan, show: Show, machines: Sequence[Any] = (),
                 raise
     finally:
         _end(workers)
-    return Outcome([_part(worker, plan) for worker in workers], start, max(
+    return Outcome([_part(worker, shares) for worker in workers], start, max(
         worker.words['counts']['end'] for worker in workers
         if worker.counts) - start, left, interrupted, is_cleaned)
 
@@ -148,15 +155,15 @@ def _end(workers: List[Worker]) -> None:
         thread.join()
 
 
-def _part(worker: Worker, plan: Plan) -> Part:
+def _part(worker: Worker, shares: Shares) -> Part:
     told = worker.words.get('counts', {})
     # One that has cleaned up ends at once; that is no loss.
     loss = None if 'cleaned' in worker.words else worker.loss
     return Part(
         worker.machine, worker.number, worker.counts,
-        plan.pace.turns(worker.number, plan.processes),
+        shares.turns(worker.number),
         told.get('cpu_seconds', 0.0), told.get('unlisted', 0), loss,
-        'done' in worker.words)
+        'done' in worker.words, shares.is_given(worker.number))
 
 
 def _refuse_losses(workers: List[Worker]) -> None:
@@ -165,7 +172,8 @@ def _refuse_losses(workers: List[Worker]) -> None:
             raise worker.failed()
 
 
-def _watch(workers: List[Worker], start: float, show: Show) -> bool:
+def _watch(workers: List[Worker], shares: Shares, start: float,
+           show: Show) -> bool:
     """Show numbers until all are done; was there an interrupt?"""
     told = start - _TICK_SECONDS
     with _interrupts() as interrupted:
@@ -173,6 +181,8 @@ def _watch(workers: List[Worker], start: float, show: Show) -> bool:
             if interrupted.is_set():
                 for worker in workers:
                     worker.stop()
+            else:
+                shares.give_on(workers)
             now = time.monotonic()
             if is_new and now - told > _TICK_SECONDS / 4:
                 show(now - start, merged([

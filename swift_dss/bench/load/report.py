@@ -94,7 +94,8 @@ def report(outcome: Outcome, setup: Dict[str, Any],
             'error': 0.0 if sent is None else sent / setup['rate'] - 1.0,
             'late_ms': counts.late_seconds * 1e3,
             'kept': (sent is None or sent >= KEPT * setup['rate'])
-            and all(part.is_measured for part in outcome.parts)}
+            and all(part.is_measured or part.is_given
+                    for part in outcome.parts)}
     return made
 
 
@@ -119,7 +120,7 @@ def _process(part: Part, outcome: Outcome) -> Dict[str, Any]:
             'lost_seconds': loss.lost_at - outcome.start,
             'figures_until_seconds': None if loss.figures_at is None
             else loss.figures_at - outcome.start,
-            'is_measured': part.is_measured}}
+            'is_measured': part.is_measured, 'is_given': part.is_given}}
 
 
 def read(path: str) -> Dict[str, Any]:

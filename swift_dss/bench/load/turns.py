@@ -10,7 +10,27 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Iterable, NamedTuple, Optional
+
+
+class Share(NamedTuple):
+    """Each ``step``-th of all turns.
+
+    :param first: its number
+    """
+
+    first: int
+    step: int
+
+    def from_turn(self, number: int) -> Share:
+        """Those from a turn on."""
+        missing = max(0, number - self.first)
+        return self._replace(
+            first=self.first + -(-missing // self.step) * self.step)
+
+    def part(self, rank: int, count: int) -> Share:
+        """One of ``count`` parts."""
+        return Share(self.first + rank * self.step, self.step * count)
 
 
 class Pace(NamedTuple):
@@ -25,19 +45,29 @@ class Pace(NamedTuple):
     operations: Optional[int]
     seconds: Optional[float]
 
-    def turns(self, process: int, processes: int) -> Optional[int]:
-        """Of one process, if none is stopped; None: as many as it can."""
+    def due(self, share: Share) -> Optional[int]:
+        """Turns of a share, if none is stopped; None: as many as it can."""
         most = self.operations
         if self.seconds is not None:
             due = None if self.rate is None else math.ceil(
                 self.rate * self.seconds)
             most = due if most is None or due is None else min(most, due)
         return None if most is None else max(
-            0, -(-(most - process) // processes))
+            0, -(-(most - share.first) // share.step))
+
+    @property
+    def length(self) -> float:
+        """Seconds from the first turn to the end of the last, at a rate."""
+        assert self.rate is not None
+        counted = math.inf if self.operations is None \
+            else self.operations / self.rate
+        return min(counted, math.inf if self.seconds is None
+                   else self.seconds)
 
 
 class Turns:
-    """Turns of one process: each ``processes``-th of all.
+    """Turns of one process: each ``processes``-th of all, and those that it
+    takes over.
 
     :param now: the clock; that of ``start``
     """
@@ -45,8 +75,7 @@ class Turns:
     def __init__(self, pace: Pace, process: int, processes: int,
                  start: float, now: Callable[[], float]) -> None:
         self._pace = pace
-        self._number = process
-        self._step = processes
+        self._shares = [Share(process, processes)]
         self._start = start
         self._now = now
         self._lock = threading.Lock()
@@ -56,8 +85,10 @@ class Turns:
         """When the next request begins, or began; None: there is none."""
         pace = self._pace
         with self._lock:
-            number = self._number
-            self._number += self._step
+            share = min(self._shares)
+            number = share.first
+            self._shares.remove(share)
+            self._shares.append(share.part(1, 1))
             if self._stopped or (pace.operations is not None
                                  and number >= pace.operations):
                 return None
@@ -66,6 +97,11 @@ class Turns:
         if pace.seconds is not None and at >= self._start + pace.seconds:
             return None
         return at
+
+    def take_over(self, shares: Iterable[Share]) -> None:
+        """Have more turns, at their times."""
+        with self._lock:
+            self._shares += shares
 
     def stop(self) -> None:
         """Give no more."""

@@ -95,9 +95,11 @@ def _share(made: Mapping[str, Any], row: Mapping[str, Any]) -> str:
         return 'none of its figures came'
     if row['of'] is not None:
         return 'the figures have %d of its %d requests (%.0f %%), those ' \
-            'until %.1f s' % (row['operations'], row['of'],
-                              100 * row['operations'] / max(1, row['of']),
-                              until)
+            'until %.1f s%s' % (
+                row['operations'], row['of'],
+                100 * row['operations'] / max(1, row['of']), until,
+                '; others took over its later turns'
+                if lost['is_given'] else '')
     return 'the figures have its %d requests until %.1f s of %.1f' % (
         row['operations'], until, made['seconds'])
 

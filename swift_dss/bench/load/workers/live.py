@@ -11,7 +11,7 @@ from typing import Any, Iterator, NamedTuple, Optional
 from swift_dss.bench.load.content import Contents
 from swift_dss.bench.load.objects import Objects
 from swift_dss.bench.load.scenario import Scenario
-from swift_dss.bench.load.turns import Pace, Turns
+from swift_dss.bench.load.turns import Pace, Share, Turns
 from swift_dss.bench.load.users import Users
 from swift_dss.bench.load.warpcsv import Lines
 
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
 def live(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
     """Do all of it; says something once a tick, whatever it is at.
 
-    :param pipe: has ``send`` and ``recv``, of the parent
+    :param pipe: has ``send``, ``poll`` and ``recv``, of the parent
     :param stop: has ``is_set``: no more requests begin
     :raises LoadFailed: the first objects cannot be written
     :raises EOFError: the parent has gone
@@ -64,6 +64,8 @@ def live(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
         is_done = users.wait(TICK_SECONDS)
         if stop.is_set():
             turns.stop()
+        while not is_done and pipe.poll():
+            turns.take_over(Share(*share) for share in pipe.recv())
         if lines is not None:
             _send_lines(lines, pipe, None if is_done else
                         time.monotonic() + TICK_SECONDS)
@@ -73,7 +75,11 @@ def live(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
             'cpu_seconds': _cpu_seconds() - cpu}))
     pipe.send(('done', None))
     left = 0
-    if not pipe.recv():
+    keep = pipe.recv()
+    while isinstance(keep, list):
+        # Turns that came too late.
+        keep = pipe.recv()
+    if not keep:
         with _signs_of_life(pipe):
             left = users.clean()
     pipe.send(('cleaned', left))

@@ -69,6 +69,10 @@ class _Pipe:
         return self._stopped.is_set() or \
             time.monotonic() - self._heard_at > SILENCE_SECONDS
 
+    def poll(self) -> bool:
+        """Whether there is a word."""
+        return not self._messages.empty()
+
     def recv(self) -> Any:
         """The next word; a time is one of this machine's."""
         word = self._messages.get()

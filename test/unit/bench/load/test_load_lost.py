@@ -57,6 +57,27 @@ def test_a_machine_that_is_killed_leaves_the_figures_of_the_others(
     assert 'the rate was not kept' in said
 
 
+def test_those_that_stay_take_over_the_rate_of_one_that_is_lost(
+        load_reads, server, far_hosts, capsys):
+    once(server, 60, lambda: far_hosts.signal('load2'))
+    code, report = load_reads('--rate', '30', *at('load1', 'load2'),
+                              '--processes', '1', operation_count=450)
+    assert code == LOST
+    killed, = of(report, 'load2')
+    others = [row for row in report['processes'] if row['lost'] is None]
+    assert killed['lost']['is_given'] and killed['of'] < 75
+    assert len(others) == 2
+    assert sum(row['of'] for row in report['processes']) == 450
+    assert [row['operations'] for row in others] == [
+        row['of'] for row in others]
+    assert all(row['of'] > 180 for row in others)
+    assert report['operations'] > 450 - 60
+    # At their times, not after all others.
+    assert report['open_loop']['late_ms'] < 1000
+    assert 14 < report['seconds'] < 17
+    assert 'others took over its later turns' in capsys.readouterr().out
+
+
 def test_a_machine_that_falls_silent_is_lost(
         load_reads, server, far_hosts, monkeypatch):
     monkeypatch.setattr(worker, 'SILENCE_SECONDS', 3.0)

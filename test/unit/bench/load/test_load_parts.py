@@ -14,7 +14,9 @@ from swift_dss.bench.load.content import STEP_BYTES, Contents
 from swift_dss.bench.load.objects import (
     CREATE, DELETE, READ, UPDATE, Objects, Task)
 from swift_dss.bench.load.scenario import Scenario, Size
-from swift_dss.bench.load.turns import Pace, Turns
+from swift_dss.bench.load.turns import Pace, Share, Turns
+from swift_dss.bench.load.workers.shares import Shares
+from swift_dss.bench.load.workers.worker import Loss
 
 SIZE = Size('tiny', 3, 9, (1, 2, 3, 4, 0), 10)
 SCENARIO = Scenario('s', (SIZE, Size('big', 50, 60, (0, 1, 0, 0, 0), 30)), 4,
@@ -209,8 +211,70 @@ def test_lines_that_nobody_takes_are_counted(monkeypatch):
     (Pace(4.0, None, 1.0), [2, 2]), (Pace(None, 7, None), [4, 3]),
     (Pace(None, None, 3.0), [None, None]), (Pace(5.0, 1, 3.0), [1, 0])])
 def test_the_turns_of_a_process_are_known_before(pace, turns):
-    assert [pace.turns(process, 2) for process in range(2)] == turns
+    assert [pace.due(Share(process, 2)) for process in range(2)] == turns
     for process, count in enumerate(turns):
         if count is not None:
             taken = Turns(pace, process, 2, 0.0, lambda: 0.0)
             assert len(list(iter(taken.take, None))) == count
+
+
+def test_turns_that_are_taken_over_come_at_their_times():
+    pace = Pace(4.0, 24, None)
+    turns = Turns(pace, 0, 3, 0.0, lambda: 0.0)
+    taken = [turns.take() for _ in range(3)]
+    rest = Share(1, 3).from_turn(8)
+    assert rest == Share(10, 3)
+    parts = [rest.part(rank, 2) for rank in range(2)]
+    assert sum(map(pace.due, parts)) == pace.due(rest) == 5
+    turns.take_over(parts[:1])
+    taken += iter(turns.take, None)
+    assert [4 * at for at in taken] == [0, 3, 6, 9, 10, 12, 15, 16, 18, 21, 22]
+
+
+class Process:
+    """As the parent knows it."""
+
+    def __init__(self, number):
+        self.number, self.loss, self.words, self.told = number, None, {}, []
+
+    def lose(self, at):
+        self.loss = Loss('died', None, at)
+
+    def tell(self, message):
+        self.told += message
+
+
+def test_the_turns_of_two_that_are_lost_are_those_of_the_others():
+    pace = Pace(4.0, 400, None)
+    workers = [Process(number) for number in range(4)]
+    shares = Shares(pace, 4, 8, 10.0)
+    for number, at in (1, 20.0), (2, 40.0):
+        workers[number].lose(at)
+        shares.give_on(workers)
+        shares.give_on(workers)
+    # Two and a half seconds later: the others have to hear of it.
+    had = {number: [*range(number, 400, 4)] for number in (0, 3)}
+    for number in had:
+        for first, step in workers[number].told:
+            had[number] += range(first, 400, step)
+        assert len(had[number]) == shares.turns(number)
+    gone = set(range(1, 50, 4)) | set(range(2, 130, 4)) | {
+        turn for first, step in workers[2].told
+        for turn in range(first, 130, step)}
+    assert sorted(had[0] + had[3]) == sorted(set(range(400)) - gone)
+    assert shares.turns(1) + shares.turns(2) == len(gone)
+    assert shares.is_given(1) and not shares.is_given(0)
+
+
+@pytest.mark.parametrize('pace, at, done', [
+    # Its users have taken all turns that there are.
+    (Pace(4.0, 400, None), 106.0, ()), (Pace(4.0, None, 100.0), 106.0, ()),
+    (Pace(None, 400, None), 20.0, ()), (Pace(4.0, 400, None), 20.0, (1,))])
+def test_turns_that_nobody_can_take_are_missing(pace, at, done):
+    workers = [Process(number) for number in range(2)]
+    for number in done:
+        workers[number].words['done'] = None
+    shares = Shares(pace, 2, 8, 10.0)
+    workers[0].lose(at)
+    shares.give_on(workers)
+    assert workers[1].told == [] and not shares.is_given(0)
