@@ -75,14 +75,18 @@ def live(plan: Plan, number: int, pipe: Any, stop: Any) -> None:
             'cpu_seconds': _cpu_seconds() - cpu}))
     pipe.send(('done', None))
     left = 0
-    keep = pipe.recv()
-    while isinstance(keep, list):
-        # Turns that came too late.
-        keep = pipe.recv()
-    if not keep:
+    if not _keeps(pipe):
         with _signs_of_life(pipe):
             left = users.clean()
     pipe.send(('cleaned', left))
+
+
+def _keeps(pipe: Any) -> bool:
+    """Whether objects are to stay; turns that come before are too late."""
+    word = pipe.recv()
+    while isinstance(word, list):
+        word = pipe.recv()
+    return bool(word)
 
 
 def _send_lines(lines: Lines, pipe: Any, deadline: Optional[float]) -> None:
