@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -9,6 +10,9 @@ import sys
 
 import campaign
 import pytest
+import trusting_daemon
+
+from swift_dss.gateway.link import client
 
 HERE = os.path.dirname(os.path.abspath(campaign.__file__))
 SCRIPTS = sorted({listed.script for listed in campaign.CAMPAIGNS} - {'-m'})
@@ -79,6 +83,15 @@ def test_every_campaign_is_there():
                 HERE, os.pardir, path)) for path in paths)
         else:
             assert os.path.exists(os.path.join(HERE, listed.script))
+
+
+def test_the_trusting_twin_takes_what_the_client_takes():
+    """One that cannot send anything loses nothing."""
+    really = inspect.signature(client.S3Client.put)
+    twin = inspect.signature(trusting_daemon.put)
+    twin.bind(*(['x'] * 4), **{name: None for name, taken in
+                               really.parameters.items()
+                               if taken.default is not taken.empty})
 
 
 @pytest.mark.parametrize('script', SCRIPTS)

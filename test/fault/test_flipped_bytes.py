@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import campaign
+
 SCRIPT = pathlib.Path(__file__).parent / 'flipped_bytes.py'
 
 
@@ -19,3 +21,5 @@ def test_no_flipped_byte_is_sent():
     assert done.returncode == 0, done.stdout + done.stderr
     assert ' 0 wrong bytes out' in done.stdout.splitlines()[0]
     assert 'twin caught' in done.stdout
+    # The bytes of the wrong twin are none that were lost.
+    assert campaign.counted(done.stdout) == (120, 0)

@@ -16,14 +16,17 @@ from swift_dss.tier import main
 _really = client.S3Client.head
 
 
-def _head(self: client.S3Client, key: str) -> Optional[client.S3Head]:
+def head(self: client.S3Client, key: str) -> Optional[client.S3Head]:
+    """What S3 says, or would say if it had kept what it said yes to."""
     return _really(self, key) or _sent.get(key)
 
 
-def _put(self: client.S3Client, key: str, data: bytes, md5: bytes,
-         *arguments: Any) -> str:
+def put(self: client.S3Client, key: str, data: bytes, md5: bytes,
+        *arguments: Any, **named: Any) -> str:
+    """As the client does it."""
+    etag = _put_really(self, key, data, md5, *arguments, **named)
     _sent[key] = client.S3Head(len(data), md5.hex(), {})
-    return _put_really(self, key, data, md5, *arguments)
+    return etag
 
 
 #: What S3 said yes to.
@@ -31,8 +34,8 @@ _sent: Dict[str, client.S3Head] = {}
 _put_really = client.S3Client.put
 
 if __name__ == '__main__':
-    client.S3Client.head = _head  # type: ignore[method-assign]
-    client.S3Client.put = _put  # type: ignore[method-assign]
+    client.S3Client.head = head  # type: ignore[method-assign]
+    client.S3Client.put = put  # type: ignore[method-assign]
     verify.Verifier.proves = (  # type: ignore[method-assign]
         lambda *arguments: True)
     verify.Verifier.proves_small = (  # type: ignore[method-assign]

@@ -63,3 +63,9 @@ def between(values: Sequence[float]) -> str:
     """The least and the most, or one figure if they are the same."""
     least, most = ('%.0f' % value for value in (min(values), max(values)))
     return least if least == most else '%s - %s' % (least, most)
+
+
+def size(length: int) -> str:
+    """``64 KiB``, ``16 MiB``."""
+    return '%d MiB' % (length / MIB) if length >= MIB else \
+        '%d KiB' % (length / 1024)

@@ -1,26 +1,39 @@
-"""Tables of what is broken on purpose, and of links that are too slow."""
+"""Tables of what is broken on purpose."""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Dict
 
-from .cells import Reports, Rows, Table, percent
+from .cells import Reports, Rows, Table
 
 
-def _table_iv(reports: Reports) -> Rows:
-    return [['cache', 'client', 'cache, bytes', 'most on a quorum',
-             'most on one device', 'sent back', 'failed', 'wrong'], *(
-        [percent(row['share'], 1), row['client'],
-         *('{:,}'.format(row[of]) for of in (
-             'budget', 'most_on_a_quorum', 'most_waiting')),
-         *('%d' % row[of] for of in ('told_to_retry', 'failed', 'wrong'))]
-        for lines in reports for row in lines)]
+def _said(line: str) -> str:
+    """A line of figures, without what stands in the other cells."""
+    if line.startswith('{'):
+        return (
+            '%(cycles)d cycles, in %(cycles_with_fault)d the fault was '
+            'met, %(kills)d kills, %(acknowledged)d objects acknowledged, '
+            '%(lost)d lost' % json.loads(line))
+    return re.sub(r' \(must be .*\)$', '', re.sub(
+        r'^R\d\d\S* *(bundles)?:? *', '', ' '.join(line.split())))
+
+
+def _campaigns(reports: Reports) -> Rows:
+    lines, = reports
+    return [['id', 'what breaks', 'fired', 'lost', 'twin', 's', 'printed'], *(
+        [row['id'], row['what'], '%d' % row['fired'], '%d' % row['lost'],
+         'caught' if row['caught'] else '', '%.0f' % row['seconds'],
+         '; '.join(map(_said, row['printed']))] for row in lines),
+        ['all', '', '%d' % sum(row['fired'] for row in lines),
+         '%d' % sum(row['lost'] for row in lines),
+         '%d' % sum(row['caught'] for row in lines),
+         '%.0f' % sum(row['seconds'] for row in lines), '']]
 
 
 TABLES: Dict[str, Table] = {
-    'edge-table-iv': Table(
-        ['python test/fault/edge_writes.py table-iv --objects 200 '
-         '--object 256k --rate 2000000'],
-        'share client budget most_on_a_quorum most_waiting told_to_retry '
-        'failed wrong', _table_iv),
+    'campaigns': Table(
+        ['python test/fault/campaign.py --json'],
+        'id what fired lost caught seconds printed', _campaigns),
 }
