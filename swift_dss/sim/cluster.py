@@ -77,21 +77,27 @@ class Cluster(Scene):
                 self.ring.handoffs(partition):
             if asked in self.cut:
                 continue
-            try:
-                stamp, body = self.nodes[asked].read(name)
-            except Unreadable:
-                continue
-            if not stamp:
-                continue
-            if body is None and self.is_over(name, self.nodes[asked]):
-                return '404 from %s, its time is over' % asked
-            wrote = self.model.name(name).wrote(stamp)
-            if wrote is None or wrote.body != body:
-                raise Violation('%s: %s answers with bytes that no client '
-                                'wrote at %s' % (name, asked, stamp))
-            self.coverage.answered += 1
-            return '%s from %s' % ('404' if body is None else '200', asked)
+            said = self.read_from(name, self.nodes[asked])
+            if said:
+                return said
         return 'nothing'
+
+    def read_from(self, name: str, node: Node) -> str:
+        """The same of one node's replica; '' if it has nothing to give."""
+        try:
+            stamp, body = node.read(name)
+        except Unreadable:
+            return ''
+        if not stamp:
+            return ''
+        if body is None and self.is_over(name, node):
+            return '404 from %s, its time is over' % node.name
+        wrote = self.model.name(name).wrote(stamp)
+        if wrote is None or wrote.body != body:
+            raise Violation('%s: %s answers with bytes that no client '
+                            'wrote at %s' % (name, node.name, stamp))
+        self.coverage.answered += 1
+        return '%s from %s' % ('404' if body is None else '200', node.name)
 
     def is_over(self, name: str, node: Node) -> bool:
         """True if an object is there whose time is over."""

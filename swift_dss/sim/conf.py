@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from random import Random
 from typing import List, NamedTuple
 
 from swift_dss.core.config import (
-    GatewayConf, IoConf, NodeConf, TierConf)
+    Admit, GatewayConf, IoConf, NodeConf, TierConf)
 from swift_dss.sim.world.ring import DEVICE
 
 #: Room on a node's SSD: small enough that pressure is the ordinary case.
@@ -57,16 +58,28 @@ def schemes(nodes: int) -> List[Scheme]:
     return [scheme for scheme in SCHEMES if scheme.fragments < nodes]
 
 
+#: Of the tier daemon: which first reads bring bytes to the SSD. A cache is so
+#: small here that a window of one forgets soon.
+ADMITS = (Admit(), Admit(1), Admit(4), Admit(learns=True))
+
+
+def admits(seed: int, nodes: int) -> List[Admit]:
+    """Those of the nodes of a seed's run: each has its own."""
+    return Random('admit %d' % seed).choices(ADMITS, k=nodes)
+
+
 def swift_conf(scheme: Scheme) -> str:
     """The text of ``swift.conf``."""
     return _SWIFT_CONF % (scheme.data, scheme.parity, SEGMENT_BYTES)
 
 
-def node_conf(root: str, devices: str, hdd: str, state: str) -> NodeConf:
+def node_conf(root: str, devices: str, hdd: str, state: str,
+              admit: Admit) -> NodeConf:
     """Of a node: short ages, so that little time has to pass.
 
     :param root: of the simulation
     :param hdd: the capacity folder of its device; '' none
+    :param admit: which reads bring bytes from there to the SSD
     """
     return NodeConf(
         devices=devices, swift_dir=os.path.join(root, 'etc'),
@@ -77,7 +90,7 @@ def node_conf(root: str, devices: str, hdd: str, state: str) -> NodeConf:
             ssd_bytes=SSD_BYTES, clean_after_seconds=5.0,
             min_demote_bytes=600,
             high_watermark=0.7, low_watermark=0.4,
-            index_dir=state),
+            index_dir=state, admit=admit),
         gateway=GatewayConf(
             enabled=True, url='http://s3', bucket=BUCKET, prefix=PREFIX,
             secret_file=os.path.join(root, 'secret'), fills=1,

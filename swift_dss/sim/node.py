@@ -16,6 +16,7 @@ from swift.common.exceptions import ReplicationException
 from swift.common.swob import Response
 
 from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import Admit
 from swift_dss.core.errors import DssError
 from swift_dss.core.spans import ClassMap
 from swift_dss.gateway.collect.keys import Wish
@@ -84,14 +85,15 @@ class Node(Disks):
                  clock: Clock, table: ClassTable, logger: logging.Logger,
                  reached: Callable[[str, str], None],
                  expires: Callable[[str, str, str], None],
-                 has_hdd: bool = True, worn: Optional[Worn] = None) -> None:
+                 has_hdd: bool = True, worn: Optional[Worn] = None,
+                 admit: Optional[Admit] = None) -> None:
         self.name = name
         self._reached = reached
         self._expires = expires
         super().__init__(os.path.join(root, name), bucket, ring, worn)
         self.clock = clock
         conf = node_conf(root, self.devices, self.hdd if has_hdd else '',
-                         self.state)
+                         self.state, admit or Admit())
         self.around = Surroundings(
             name, conf, table, bucket, ring, clock, bucket.dice, logger,
             lambda object_hash, version, prove: None)

@@ -18,11 +18,11 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 from swift_dss.gateway.link.client import MARKS
 from swift_dss.sim import pieces, rest, server
 from swift_dss.sim.cluster import CLASSES, NAMES, Cluster
-from swift_dss.sim.conf import Scheme, schemes
+from swift_dss.sim.conf import Scheme, admits, schemes
 from swift_dss.sim.coverage import Coverage
 from swift_dss.sim.disks import hash_of, policy_of
 from swift_dss.sim.node import Node
-from swift_dss.sim.traffic import drives, expiry, interrupts, reads
+from swift_dss.sim.traffic import drives, expiry, interrupts, reads, warm
 from swift_dss.sim.traffic.drives import harmless
 from swift_dss.sim.model import Violation
 from swift_dss.sim.verbs import (
@@ -109,7 +109,8 @@ def run(steps: Sequence[Step], nodes: int, seed: int,
             mains = Mains(Power(root, clock), kept)
             kept.is_followed = True
             recorded.enter_context(mains.power.recording())
-        cluster = Cluster(root, nodes, dice, clock, mains=mains, worn=worn)
+        cluster = Cluster(root, nodes, dice, clock, mains=mains, worn=worn,
+                          admits=admits(seed, nodes))
         try:
             # The folder has another name in each run.
             _do(cluster, steps, lambda line: trace.append(
@@ -353,6 +354,6 @@ _BETWEEN = ('work', 'demote', 'work', 'demote', 'sweep', 'pass', 'put',
             'spoil', 'fail-disk', 'mood', 'forget')
 #: All there are.
 _VERBS: Dict[str, Verb] = dict(
-    VERBS, **drives.VERBS, **interrupts.VERBS, **{
+    VERBS, **drives.VERBS, **interrupts.VERBS, **warm.VERBS, **{
         'forget': _forget, 'lose-state': _lose_state, 'spoil': _spoil,
         'get-slowly': _get_slowly})

@@ -35,7 +35,7 @@ WEIGHTS = {'put': 16, 'delete': 6, 'get': 8, 'work': 30, 'die': 4,
             'audit': 2, 'fail-disk': 2,
             'put-until': 4, 'post-until': 3, 'expire': 3, 'power': 1,
             'race': 6, 'take-out': 2, 'put-back': 3, 'get-slowly': 3,
-            'interrupt': 6}
+            'interrupt': 6, 'come-back': 8}
 #: The text of each in a story.
 _PHRASES = {
     'put': 'PUT %(name)s', 'put-until': 'PUT %(name)s with X-Delete-At',
@@ -48,6 +48,7 @@ _PHRASES = {
     'put-back': 'drives that were taken out are put back',
     'get': 'GET %(name)s',
     'get-slowly': 'a GET of a long version of %(name)s, block by block',
+    'come-back': 'a version goes to an HDD and is read there',
     'work': 'the daemon of %(node)s works',
     'interrupt': 'the daemon of %(node)s works, and others in its midst',
     'sweep': 'the daemon of %(node)s sweeps its disks',

@@ -7,7 +7,7 @@ nothing about the guard.
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from swift_dss.core.residency import Residency
 from swift_dss.gateway.bundle import book, follow
@@ -24,6 +24,8 @@ from swift_dss.strategy import agreement
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
 from swift_dss.tier.index.pins import NONE
+from swift_dss.tier.keep.duties import Duties
+from swift_dss.tier.keep.wishes import Doorkeeper
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
 from swift_dss.tier.local.mover import Mover
@@ -216,6 +218,27 @@ def who_died_before_its_bundle_is_its_first_member(patch: Any) -> None:
     patch(book, '_UNPLACED', 'members WHERE 0 AND bundle')
 
 
+def who_is_kept_out_leaves_the_hdd(patch: Any) -> None:
+    """A version that admission keeps off the SSD loses its bytes on the HDD,
+    as if it had come in."""
+    def lets_in(self: Any, newcomer: Any, *room: int) -> bool:
+        comes: bool = judged(self, newcomer, *room)
+        kept_out.extend([newcomer.wish] * (not comes))
+        return comes
+
+    def promote_class(self: Any, conf: Any, wish: Any, class_id: int) -> None:
+        promoted(self, conf, wish, class_id)
+        while kept_out:
+            left = kept_out.pop()
+            with self._local.mover.moving(
+                    left.version, left.partition, [class_id]) as (place, *_):
+                place.capacity.remove(place.version)
+    kept_out: List[Any] = []
+    judged, promoted = Doorkeeper.lets_in, Duties._promote_class
+    patch(Doorkeeper, 'lets_in', lets_in)
+    patch(Duties, '_promote_class', promote_class)
+
+
 #: Name to what takes the guard out.
 TWINS: Dict[str, Callable[[Any], None]] = {
     'one replica decides': one_replica_decides,
@@ -244,6 +267,8 @@ VERBS_TWINS: Dict[str, Tuple[str, Callable[[Any], None]]] = {
     'only newer versions replace': ('put-back', only_newer_versions_replace),
     'moves write where readers read':
         ('get-slowly', moves_write_where_readers_read),
+    'who is kept out leaves the HDD':
+        ('come-back', who_is_kept_out_leaves_the_hdd),
     'who died before its bundle is its first member':
         ('interrupt', who_died_before_its_bundle_is_its_first_member)}
 #: The seed that found each when it was last looked for; others are tried when
@@ -252,5 +277,6 @@ FOUND_BY: Dict[str, int] = {
     'an expiry is for ever': 22,
     'writes count before they are committed': 36,
     'who died before its bundle is its first member': 41,
+    'who is kept out leaves the HDD': 16,
     'one object ends its session': 121,
     'only newer versions replace': 125}

@@ -11,10 +11,11 @@ import functools
 import logging
 import os
 import random
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from swift_dss.core.classes import (
     Allocate, ClassSpec, ClassTable, RemoteMode)
+from swift_dss.core.config import Admit
 from swift_dss.core.version import VersionId
 from swift_dss.sim.conf import swift_conf
 from swift_dss.sim.coverage import Coverage
@@ -63,12 +64,14 @@ class Scene:
     :param hdds: every other node has one
     :param mains: stores that a power cut will hit; None: no cut is ahead
     :param worn: the reader of their bytes
+    :param admits: the option of each; none: all first reads come in
     """
 
     def __init__(self, root: str, nodes: int, dice: random.Random,
                  clock: Clock, hdds: bool = True,
                  mains: Optional[Mains] = None,
-                 worn: Optional[Worn] = None) -> None:
+                 worn: Optional[Worn] = None,
+                 admits: Sequence[Admit] = ()) -> None:
         self.clock = clock
         self.dice = dice
         self.bucket = Bucket(dice)
@@ -87,8 +90,9 @@ class Scene:
         self.nodes: Dict[str, Node] = {
             name: Node(name, root, self.bucket, self.ring, clock, TABLE,
                        _SILENT, self._reached, self.expirer.heard,
-                       hdds and number % 2 == 0, worn)
-            for number, name in enumerate(names)}
+                       hdds and number % 2 == 0, worn, admit)
+            for number, (name, admit) in enumerate(zip(
+                names, admits or [Admit()] * nodes))}
         self.mains = mains
         for node in self.nodes.values():
             node.power = mains and mains.power
