@@ -7,7 +7,7 @@ nothing about the guard.
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Set, Tuple
 
 from swift_dss.core.residency import Residency
 from swift_dss.gateway.bundle import book, follow
@@ -24,7 +24,6 @@ from swift_dss.strategy import agreement
 from swift_dss.strategy.agreement import Verdict
 from swift_dss.tier import policies
 from swift_dss.tier.index.pins import NONE
-from swift_dss.tier.keep.duties import Duties
 from swift_dss.tier.keep.wishes import Doorkeeper
 from swift_dss.tier.local.departures import Departures
 from swift_dss.tier.local.local import Local
@@ -222,21 +221,22 @@ def who_is_kept_out_leaves_the_hdd(patch: Any) -> None:
     """A version that admission keeps off the SSD loses its bytes on the HDD,
     as if it had come in."""
     def lets_in(self: Any, newcomer: Any, *room: int) -> bool:
-        comes: bool = judged(self, newcomer, *room)
-        kept_out.extend([newcomer.wish] * (not comes))
-        return comes
+        if not judged(self, newcomer, *room):
+            kept_out.add(newcomer.wish.version)
+        return True
 
-    def promote_class(self: Any, conf: Any, wish: Any, class_id: int) -> None:
-        promoted(self, conf, wish, class_id)
-        while kept_out:
-            left = kept_out.pop()
-            with self._local.mover.moving(
-                    left.version, left.partition, [class_id]) as (place, *_):
-                place.capacity.remove(place.version)
-    kept_out: List[Any] = []
-    judged, promoted = Doorkeeper.lets_in, Duties._promote_class
+    def promote(self: Any, version: Any, partition: str,
+                class_ids: Any = ()) -> Any:
+        if version not in kept_out:
+            return promoted(self, version, partition, class_ids)
+        kept_out.remove(version)
+        with self.mover.moving(version, partition) as (place, *_):
+            place.capacity.remove(version)
+        return None
+    kept_out: Set[Any] = set()
+    judged, promoted = Doorkeeper.lets_in, Local.promote
     patch(Doorkeeper, 'lets_in', lets_in)
-    patch(Duties, '_promote_class', promote_class)
+    patch(Local, 'promote', promote)
 
 
 #: Name to what takes the guard out.

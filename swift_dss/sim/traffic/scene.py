@@ -67,6 +67,7 @@ class Scene:
     :param admits: the option of each; none: all first reads come in
     """
 
+    # long: all of a cluster's state is made here.
     def __init__(self, root: str, nodes: int, dice: random.Random,
                  clock: Clock, hdds: bool = True,
                  mains: Optional[Mains] = None,

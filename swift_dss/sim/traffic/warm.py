@@ -98,8 +98,8 @@ def _to_hdd(node: Node, object_hash: str) -> bool:
 
 
 def _require_kept(node: Node, name: str, before: Optional[Replica]) -> None:
-    """Nothing has happened but reads, and the daemon's work. What is not
-    there any more was put aside by a reader: its disk is bad.
+    """Nothing has happened but reads, and the daemon's work. Readers put
+    aside versions of which a disk gives other bytes.
 
     :raises Violation: the copy was whole before it, and is not now
     """
