@@ -44,9 +44,6 @@ BY_HAND = {
     'prefetching': [
         'Reads Prefetch p50, ms p90, ms p',
     ],
-    'shared-link': [
-        '``python test/fault/wan_flood.py',
-    ],
 }
 _SIDE = {'seconds': 4.0, 'per_second': 1 << 27, 'cpu_seconds_per_gib': {
     'object-server': 1.5, 'proxy-server': 0.75, 'machine': 4.0}}
@@ -90,13 +87,6 @@ WAITING = {
         'all': {'reads': 900, 'hit_ratio': 0.159, 'byte_hit_ratio': 0.12},
         'classes': {'user1': {'hit_ratio': 0.16}}}]}],
         ['hits of ``user1``', '16.0 %']),
-    'shared-link': ([[{
-        'plain': True, 'reads': 200, 'idle_p50': 0.1, 'idle_p99': 0.125,
-        'flood_p50': 1.5, 'flood_p99': 3.125, 'flood_worst': 3.25,
-        'ratio_p99': 25.0, 'ratios_p99': [25.0],
-        'flood_bytes_per_second': 9e6}]],
-        ['one class', '200', '0.100', '0.125', '1.500', '3.125', '3.250',
-         '25.00', '25.00', '9.0']),
     'edge-checkpoint': ([[{'writers': 8, 'object': 512 << 20,
                            'sync_seconds': 200.0, 'written_back': _SIDE,
                            'vanilla': dict(_SIDE, seconds=8.0)}]],
