@@ -7,6 +7,7 @@ and S3 keys are shared, and drives are lost.
 
 from __future__ import annotations
 
+import collections
 import itertools
 import os
 import pathlib
@@ -76,7 +77,8 @@ def _installed(commit: str, folders: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope='module')
 def made() -> Iterator[Bed]:
-    with bed(nodes=3, proxies=2, options={'gateway': {
+    # A fragment of a node that is away goes to a second drive of another.
+    with bed(nodes=3, proxies=2, drives=2, options={'gateway': {
             'remote_after_seconds': '1', 'delete_delay_seconds': '3',
             'take_over_seconds': '6'}}) as new_bed:
         yield new_bed
@@ -137,7 +139,7 @@ class Users:
                 self.colours.pop(path, None)
         self.expected.update(expected)
         for node in self._made.nodes:
-            node.run_once('object-replicator')
+            node.run_once('object-replicator', 'object-reconstructor')
 
     def read(self) -> None:
         """Everything, by every proxy."""
@@ -162,23 +164,19 @@ class Users:
 
 class Load:
     """Users who go on while a member changes its version, by the proxies that
-    stay: objects are written, overwritten, deleted and read. What a node was
-    away for and does not know yet, it answers as stock Swift's do, so users
-    ask for the newest. Of erasure-coded objects, which want all three nodes,
-    none is written.
+    stay: objects of each kind are written, overwritten, deleted and read. What
+    a node was away for and does not know yet, it answers as stock Swift's do,
+    so users ask for the newest.
     """
 
-    requests = 0
+    #: By method and container, of all loads.
+    requests: Dict[Tuple[str, str], int] = collections.Counter()
 
     def __init__(self, made: Bed, users: Users, member: str) -> None:
         self._made, self._users, self._member = made, users, member
         self._clients = [made.client(proxy=name)
                          for name in made.plan.proxies if name != member]
-        self._all_clients = [made.client(proxy=name)
-                             for name in made.plan.proxies]
-        self._expected = {
-            path: body for path, body in users.expected.items()
-            if not path.startswith('pieces/')}
+        self._expected = dict(users.expected)
         self._begun, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.failed: List[object] = []
@@ -194,14 +192,6 @@ class Load:
             self._thread.join()
         assert self.failed == []
         self._users.update(self._expected)
-        # Swift's proxies leave a node alone for some seconds that was away,
-        # and erasure coding wants all three.
-        path = 'pieces/again-%s-%d' % (self._member, Load.requests)
-        body = pattern(KINDS['pieces'][1], path)
-        for client in self._all_clients:
-            wait_until(lambda client=client: client.put(
-                path, body).status == 201, 30, path)
-        self._users.expected[path] = body
 
     def _run(self) -> None:
         for number in itertools.count():
@@ -215,14 +205,14 @@ class Load:
                 return
 
     def _round(self, client: http.Client, number: int) -> None:
-        kind = ('single', 'small')[number % 2]
-        if number < 20:
+        kind = ('pieces', 'small', 'single')[number % 3]
+        if number < 30:
             self._put(client, '%s/load-%s-%d' % (
                 kind, self._member, len(self._expected)), number)
             mine = [path for path in self._expected if self._own(path)]
             self._put(client, mine[number * 5 % len(mine)], number + 1)
-            if number % 3 == 2:
-                self._delete(client, mine[number // 3])
+            if number:
+                self._delete(client, mine[number - 1])
         known = list(self._expected)
         for path in (known[-1], known[number * 7 % len(known)]):
             body = self._expected[path]
@@ -247,7 +237,7 @@ class Load:
         self._expected[path] = None
 
     def _judge(self, reply: http.Reply, wanted: int, *words: str) -> None:
-        Load.requests += 1
+        Load.requests[words[0], words[1].partition('/')[0]] += 1
         if reply.status != wanted or reply.cut:
             self.failed.append((reply.status, *words))
 
@@ -337,8 +327,12 @@ def test_versions_beside_each_other_lose_nothing(
     users.read()
     Load(made, users, 'n1').version()
     users.read()
+    pieces = [Load.requests[method, 'pieces']
+              for method in ('PUT', 'GET', 'DELETE')]
+    assert all(pieces), Load.requests
     print('figure: %d requests of users while members changed their '
-          'versions, there and back: 0 failed' % Load.requests)
+          'versions, there and back, %d of them of erasure-coded objects: 0 '
+          'failed' % (sum(Load.requests.values()), sum(pieces)))
     print('figure: %d objects, %d of them deleted, through 4 versions: 0 '
           'lost, 0 quarantined' % (
               len(users.expected),
