@@ -18,6 +18,7 @@ from swift_dss.cli.table import seconds, size, table
 from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig, TierUnavailable
 from swift_dss.replay import prices as pricelist
+from swift_dss.replay.advice import sizing
 from swift_dss.strategy import advise
 from swift_dss.wire.settings.nodeconf import parse_bytes
 
@@ -46,6 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--prices', metavar='NAME|FILE',
                         help='what the room costs: %s, or a file of your own'
                         % ', '.join(pricelist.PRESETS))
+    parser.add_argument(
+        '--trace', metavar='TRACE', help='say the least dollars that any '
+        'order can have on --working-set, for the requests of this trace')
     advise_learn.configure(parser)
 
 
@@ -64,6 +68,8 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
     warnings = list((status or {}).get('space', {}).get('warnings', ()))
     warnings += _unknown(args, status, load, link)
     prices = pricelist.prices(args.prices) if args.prices else None
+    bound = None if args.trace is None else sizing.bound(
+        args.trace, conf.tier, load.local_bytes, prices)
     if args.json:
         print(json_text({
             'workload': dataclasses.asdict(load), 'warnings': warnings,
@@ -71,18 +77,21 @@ def run(args: argparse.Namespace, conf: NodeConf) -> int:
                 dataclasses.asdict(link), keeps_up=link.keeps_up),
             'prices': None if prices is None else
             dataclasses.asdict(prices),
+            'bound': bound,
             'advice': [dict(dataclasses.asdict(advice),
                             verdict=advice.verdict,
                             dollars_a_month=_dollars(prices, advice))
                        for advice in advices]}))
     else:
-        _show(load, advices, link, prices, warnings)
+        _show(load, advices, link, prices,
+              [sizing.text(bound)] if bound else [], warnings)
     return int(any(advice.verdict == 'too small' for advice in advices))
 
 
 def _show(load: advise.Workload, advices: List[advise.Advice],
           link: Optional[advise.Drain],
-          prices: Optional[pricelist.Prices], warnings: List[str]) -> None:
+          prices: Optional[pricelist.Prices], bounds: List[str],
+          warnings: List[str]) -> None:
     """For people."""
     print('ingest %s/s, %.1f objects/s, outage %s, largest %s, '
           '%d versions\n' % (
@@ -102,6 +111,8 @@ def _show(load: advise.Workload, advices: List[advise.Advice],
         print('\nlink %s/s: what waited is in S3 %s after the longest '
               'outage' % (size(link.bytes_per_second),
                           seconds(link.drain_seconds)))
+    for text in bounds:
+        print('\n' + text)
     for text in warnings:
         print('warning: ' + text)
 
@@ -167,7 +178,7 @@ def _bytes(option: str, text: Optional[str], known: float) -> float:
 def _refuse_figures(args: argparse.Namespace) -> None:
     """:raises BadConfig: names a figure that a table does not ask for"""
     for name in ('ingest', 'largest', 'link', 'working_set', 'objects',
-                 'outage', 'population', 'prices'):
+                 'outage', 'population', 'prices', 'trace'):
         if getattr(args, name) is not None:
             raise BadConfig('--%s: is not for --learn: say it with --given'
                             % name.replace('_', '-'))

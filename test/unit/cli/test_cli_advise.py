@@ -282,3 +282,34 @@ def test_the_advised_room_has_a_price_a_month(advise):
     assert json.loads(out)['advice'][0]['dollars_a_month'] is None
     code, _, err = advise(*FIGURES, '--prices', 'nowhere')
     assert code == 78 and '--prices: nowhere is none of aws' in err
+
+
+TRACE = 'gen:zipf,requests=4000,objects=400,sigma=1'
+
+
+def test_a_trace_says_the_least_dollars_of_the_working_set(advise, capsys):
+    figures = ('--ingest', '1m', '--largest', '1m', '--working-set', '10m')
+    code, out, _ = advise(*figures, '--trace', TRACE)
+    row = json.loads(out)['bound']
+    assert code == 0 and row['strategy'] == 'class'
+    assert 0 < row['dollars_at_least'] <= row['dollars_offline'] \
+        <= row['dollars']
+    assert row['above_share'] == pytest.approx(
+        row['dollars'] / row['dollars_at_least'] - 1)
+    # The same as a replay of that size.
+    assert main(['replay', TRACE, '--strategy', 'class', '--cache',
+                 '10m', '--write', 'through', '--bound', '--json', '-']) == 0
+    limit = json.loads(capsys.readouterr().out)['limits'][0]
+    for name in ('dollars', 'dollars_at_least', 'dollars_offline'):
+        assert row[name] == pytest.approx(limit[name], rel=1e-3)
+    _, out, _ = advise(*figures, '--trace', TRACE, as_json=False)
+    assert 'no order can have less than $%.4f' % row['dollars_at_least'] \
+        in out and '% above the least' in out
+    _, out, _ = advise(*figures)
+    assert json.loads(out)['bound'] is None
+
+
+def test_a_trace_needs_a_working_set(advise):
+    code, _, err = advise('--ingest', '1m', '--largest', '1m', '--trace',
+                          TRACE)
+    assert code == 78 and '--working-set' in err
