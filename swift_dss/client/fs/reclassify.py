@@ -14,7 +14,7 @@ from swift_dss.wire.dssfile import Decoder
 
 #: (offset, length, class id), in order and without gaps.
 Spans = List[Tuple[int, int, int]]
-#: Segments that are asked, or told, at a time.
+#: Segments that are asked at a time.
 _SEGMENTS = 16
 
 
@@ -52,22 +52,11 @@ class Classes:
         return joined
 
     async def set(self, container: str, name: str, class_id: int) -> None:
-        """Give all bytes of an object one class: those of its segments
-        first, and then what HEAD shows."""
-        head = await self._store.send(Request('HEAD', container, name))
-        pieces = None
-        if is_large(head):
-            pieces = await self._large.pieces(container, name)
-        room = asyncio.Semaphore(_SEGMENTS)
-
-        async def told(part_container: str, part: str) -> None:
-            async with room:
-                await self._store.send(Request(
-                    'POST', part_container, part,
-                    headers={names.OBJECT_CLASS: str(class_id)}))
-        await asyncio.gather(*(told(piece.container, piece.name)
-                               for piece in pieces or ()))
-        await told(container, name)
+        """Give all bytes of an object one class. Those of segments get it by
+        the cluster, which refuses a class for a segment alone."""
+        await self._store.send(Request(
+            'POST', container, name,
+            headers={names.OBJECT_CLASS: str(class_id)}))
 
     async def _of_one(self, container: str, name: str) -> Spans:
         """By the class section of its ``.dss`` form, which is never cut."""
