@@ -88,17 +88,20 @@ class Alone:
                     headers, **{names.SEEN_MAP_AT: seen_at or NEVER})))
             # A filter below may change the environment.
             body: Body = context._app_call(dict(env))
-            if attempt == _ATTEMPTS - 1 or not _is_overtaken(context):
+            is_over = attempt == _ATTEMPTS - 1 or not _is_overtaken(context)
+            try:
+                if not context._response_status.startswith('2'):
+                    seen_at = self.check(env, target)
+            except OfLargeObject:
+                close_if_possible(body)
+                self._give_back(env, target)
+                raise
+            if is_over:
                 request.start(
                     context._response_status, context._response_headers,
                     context._response_exc_info)
                 return body
             close_if_possible(body)
-            try:
-                seen_at = self.check(env, target)
-            except OfLargeObject:
-                self._give_back(env, target)
-                raise
         raise AssertionError('the last attempt has an answer')
 
     def send_once(self, request: ProxyRequest,

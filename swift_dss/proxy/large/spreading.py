@@ -40,8 +40,8 @@ class Work(NamedTuple):
 
     :param owner: its manifest's name in claims
     :param at: timestamp of the decision
-    :param is_late: done by another than who decided: segments that were
-        classified since then stay as they are
+    :param is_late: done after the decision: segments that have its classes
+        by now stay as they are
     :param is_newest: whether no newer decision about the large object is
         known. It is asked where a segment got newer classes
     :param path: the manifest's, ``/<container>/<object>``; '' if nobody needs
@@ -203,22 +203,25 @@ class Spreader:
     def _change(work: Work, segment: Segment, wanted: claims.Spans,
                 table: ClassTable) -> Optional[Change]:
         """What is to be done to a segment; None if it stays as it is."""
-        at = after(work.at, segment.data_at) if work.is_late else \
-            after(work.at, segment.data_at, segment.class_at)
-        if segment.class_at > at or segment.is_elsewhere:
+        if segment.is_elsewhere:
             return None
         if len(wanted) == 1 and wanted[0].offset == 0 and \
                 wanted[0].end >= segment.size:
             wanted = claims.everywhere(wanted[0].class_id)
-        if segment.class_at > work.at and segment.claimed.get(
-                work.owner, wanted) != wanted and not work.is_newest():
-            raise Unreachable('a newer POST came')
+        mine = segment.claimed.get(work.owner)
+        if segment.class_at > after(work.at, segment.data_at):
+            if work.is_late and mine == wanted:
+                return None
+            if (work.is_late or mine not in (None, wanted)) \
+                    and not work.is_newest():
+                raise Unreachable('a newer POST came')
         claimed = {owner: spans for owner, spans in segment.claimed.items()
                    if owner != work.owner}
         claimed[work.owner] = wanted
         return Change(segment, shares.laid_over(
             shares.highest(claimed.values(), table), segment.class_map,
-            segment.size), claimed, at, dict(
+            segment.size), claimed, after(
+                work.at, segment.data_at, segment.class_at), dict(
                 segment.paths, **{work.owner: work.path})
             if work.path else segment.paths)
 

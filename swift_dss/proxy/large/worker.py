@@ -108,7 +108,8 @@ class Worker:
             {use.path for use in whole.uses if use.path}))
         maps = self._spreader.spread(env, Work.of(
             record.target, whole, record.class_map, record.at,
-            is_late=True), table, progress.done)
+            is_late=True, is_newest=lambda: self.waits_for(env, record)),
+            table, progress.done)
         class_map = shown(whole, maps, record.class_map,
                           self._services.count)
         self.mark(env, record, classmap.to_headers(

@@ -71,16 +71,24 @@ def agrees(dss: Any, swift: Any) -> ClassMap:
     return shown
 
 
-def test_late_work_shows_a_class_that_a_client_gave_a_segment(
+def test_late_work_replaces_a_class_that_a_client_gave_a_segment(
         dss: Any, swift: Any) -> None:
-    """Its server that answers first missed that class."""
+    """Its server that answers first missed that class. It may be one that
+    others refused, and that is about to be taken back."""
     die_in_the_middle(dss, swift)
     goes_back(swift, B)
     assert call(dss, 'POST', B, X_DSS_Object_Class='silver'
                 ).status_int == 202
     assert other_worker(swift, dss).do(record_of(swift))
-    assert agrees(dss, swift) == ClassMap.from_spans(
-        [Span(100, 100, 26)], 25)
+    assert agrees(dss, swift) == ClassMap.uniform(25)
+
+
+def test_late_work_merges_with_what_another_manifest_said_since(
+        dss: Any, swift: Any) -> None:
+    die_in_the_middle(dss, swift)
+    put(dss, '/v1/a/c/other', 'b', X_DSS_Object_Class='silver')
+    assert other_worker(swift, dss).do(record_of(swift))
+    assert agrees(dss, swift) == ClassMap.uniform(25)
 
 
 @pytest.mark.parametrize('way', ['PUT', 'POST'])
