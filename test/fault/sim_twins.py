@@ -277,6 +277,6 @@ FOUND_BY: Dict[str, int] = {
     'an expiry is for ever': 22,
     'writes count before they are committed': 36,
     'who died before its bundle is its first member': 41,
-    'who is kept out leaves the HDD': 16,
+    'who is kept out leaves the HDD': 1,
     'one object ends its session': 121,
     'only newer versions replace': 125}
