@@ -16,6 +16,9 @@ from swift_dss.replay.traces import generators, model, native, spool
 OBJECTS = 500
 #: Of a request, as long as the trace is read and played.
 MOST_BYTES = 16
+#: Requests of two traces: what the allocator keeps differs by 1 to 2 MB
+#: from run to run, so that the longer one has many more.
+SIZES = (150000, 950000)
 # Few rows are in memory at a time, so that a short trace shows what a long
 # one takes.
 CHILD = """
@@ -51,20 +54,18 @@ def peak_bytes(*options):
     return int(child.stdout.split()[-1]) * 1024
 
 
-@pytest.mark.parametrize('ranges, write_mode, sizes', [
-    (False, 'through', (100000, 700000)), (True, 'back', (40000, 240000))],
-    ids=['objects', 'parts-in-time'])
-def test_a_request_takes_few_bytes(ranges, write_mode, sizes, tmp_path):
+@pytest.mark.parametrize('ranges, write_mode', [
+    (False, 'through'), (True, 'back')], ids=['objects', 'parts-in-time'])
+def test_a_request_takes_few_bytes(ranges, write_mode, tmp_path):
     peaks = []
-    for requests in sizes:
+    for requests in SIZES:
         path = tmp_path / str(requests)
         write(path, requests, ranges)
         peaks.append(peak_bytes(path, '--strategy', 'class-lru', '--cache',
                                 '10%', '--write', write_mode))
-    each = (peaks[1] - peaks[0]) / (sizes[1] - sizes[0])
+    each = (peaks[1] - peaks[0]) / (SIZES[1] - SIZES[0])
     print('figure: a request of a replay takes %.1f bytes' % each)
     assert 0 < each <= MOST_BYTES
-
 
 
 @pytest.mark.parametrize('head, ending', [
