@@ -43,6 +43,16 @@ def test_modules_build_without_a_warning(kernel):
         assert told.split()[0] == made.release
 
 
+def test_a_kernel_is_found_that_the_lists_of_apt_lack(tmp_path, monkeypatch):
+    """A Debian 12 with its main archive alone has 6.12 in backports."""
+    (tmp_path / 'lists' / 'partial').mkdir(parents=True)
+    (tmp_path / 'apt.conf').write_text(
+        'Dir::State::Lists "%s/lists";\nAPT::Sandbox::User "root";\n'
+        % tmp_path)
+    monkeypatch.setenv('APT_CONFIG', str(tmp_path / 'apt.conf'))
+    assert stock.prepare('6.12', print).release.startswith('6.12.')
+
+
 @pytest.mark.parametrize('kernel', [
     name if name == '6.12' else pytest.param(name, marks=pytest.mark.slow)
     for name in stock.KERNELS])

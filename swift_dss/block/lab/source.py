@@ -8,12 +8,13 @@ mirror, its backports included. So the source changes with ``lab build
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass
-from typing import List
+from typing import Iterator, List
 
 from swift_dss.block.lab import cache
 from swift_dss.core.errors import BadConfig
@@ -86,27 +87,40 @@ def _download(package: str, folder: str, say: cache.Say) -> None:
     except cache.BuildFailed:
         say('it is not in the lists of apt here: asking the mirror, and its '
             'backports, with lists of our own')
-    own = tempfile.mkdtemp(prefix='apt-', dir=cache.root())
-
-    def apt(options: List[str], *words: str) -> str:
-        return cache.call(['apt-get', '-qq', *options, *words], folder,
-                          'apt-get %s' % ' '.join(words))
-
     try:
-        lists = _own_lists(own)
-        apt(lists, 'update')
-        options = lists + _with_backports(own, apt(
-            lists, 'indextargets', '--format', '$(REPO_URI) $(RELEASE)',
-            'Created-By: Packages', 'Component: main'))
-        apt(options, 'update')
-        apt(options, 'download', package)
+        with own_lists() as options:
+            _apt_get(folder, options, 'download', package)
     except cache.BuildFailed as err:
         raise BadConfig(
             "%s is neither on this machine's Debian mirror nor in its "
             'backports; %s may name a file of it: %s'
             % (package, ENVIRONMENT, err)) from err
+
+
+@contextlib.contextmanager
+def own_lists() -> Iterator[List[str]]:
+    """Options that let apt use the machine's sources, and backports of each,
+    by new lists of our own.
+
+    :raises BuildFailed: the mirror does not answer
+    """
+    folder = tempfile.mkdtemp(prefix='apt-', dir=cache.root())
+    try:
+        lists = _own_lists(folder)
+        _apt_get(folder, lists, 'update')
+        options = lists + _with_backports(folder, _apt_get(
+            folder, lists, 'indextargets', '--format',
+            '$(REPO_URI) $(RELEASE)', 'Created-By: Packages',
+            'Component: main'))
+        _apt_get(folder, options, 'update')
+        yield options
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _apt_get(folder: str, options: List[str], *words: str) -> str:
+    return cache.call(['apt-get', '-qq', *options, *words], folder,
+                      'apt-get %s' % ' '.join(words))
 
 
 def _own_lists(folder: str) -> List[str]:

@@ -85,19 +85,35 @@ def prepare(kernel: str, say: Say) -> Stock:
 
 
 def _release(kernel: str) -> str:
+    found = _newest(kernel, ['--no-all-versions'])
+    if not found:
+        # Backports are second to the release, so all versions are shown.
+        try:
+            with source.own_lists() as options:
+                found = _newest(kernel, options)
+        except cache.BuildFailed as err:
+            raise BadConfig('no %s in the lists of apt here, and no others: '
+                            '%s' % (kernel, err)) from err
+    if not found:
+        raise BadConfig("no %s in the machine's Debian mirror, nor in its "
+                        'backports: %s' % (kernel, ', '.join(
+                            KERNELS[kernel])))
+    return found
+
+
+def _newest(kernel: str, options: List[str]) -> str:
+    """The release that a package depends on; '' if none does."""
     for package in KERNELS[kernel]:
         try:
-            text = cache.call(
-                ['apt-cache', 'show', '--no-all-versions', package], os.sep,
-                'apt-cache show %s' % package)
+            text = cache.call(['apt-cache', *options, 'show', package],
+                              os.sep, 'apt-cache show %s' % package)
         except cache.BuildFailed:
             continue
         match = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
                           % re.escape(kernel), text, re.M)
         if match:
             return match.group(1)
-    raise BadConfig('no %s in the machine\'s Debian mirror: %s' % (
-        kernel, ', '.join(KERNELS[kernel])))
+    return ''
 
 
 def _unpack(made: Stock, say: Say) -> None:
@@ -106,12 +122,9 @@ def _unpack(made: Stock, say: Say) -> None:
     packages = ['linux-image-' + made.release,
                 'linux-headers-' + made.release,
                 'linux-headers-%s-common' % common]
-    tools = 'linux-kbuild-' + common
-    try:
-        cache.call(['apt-cache', 'show', tools], os.sep, 'apt-cache')
-    except cache.BuildFailed:
-        # Until 6.1 they are of the version, not of the release.
-        tools = 'linux-kbuild-' + '.'.join(common.split('.')[:2])
+    # Until 6.1 they are of the version, not of the release.
+    tools = 'linux-kbuild-' + ('6.1' if common.startswith('6.1.')
+                               else common)
     os.mkdir(made.root)
     for package in packages + [tools]:
         path = source.fetch(package, say)
