@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING, Dict, List
 
 _POLL_SECONDS = 0.02
 _GRACE_SECONDS = 30.0
@@ -17,6 +17,9 @@ _ADDR_NO_RANDOMIZE = 0x0040000
 
 if TYPE_CHECKING:
     Process = subprocess.Popen[bytes]
+
+#: By the group that each looks after.
+_guards: Dict[int, Process] = {}
 
 
 def start(command: List[str], folder: str) -> Process:
@@ -38,10 +41,21 @@ def start(command: List[str], folder: str) -> Process:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     with open(os.path.join(folder, 'console'), 'wb') as console:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
             stdout=console, stderr=console, start_new_session=True,
             preexec_fn=prepare)
+    _guards[process.pid] = _guard(process.pid)
+    return process
+
+
+def _guard(group: int) -> Process:
+    """A shell that kills a group when this process ends, however it does: a
+    kernel older than 6.12.117 leaves processes behind when it is killed."""
+    return subprocess.Popen(
+        ['sh', '-c', 'read -r line; kill -s KILL -- "-$1"', 'sh', str(group)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def end(process: Process) -> None:
@@ -53,6 +67,10 @@ def end(process: Process) -> None:
 
     :raises subprocess.TimeoutExpired: if one stays
     """
+    guard = _guards.pop(process.pid, None)
+    if guard is not None:
+        guard.kill()
+        guard.communicate()
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
