@@ -41,12 +41,12 @@ def start(command: List[str], folder: str) -> Process:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     with open(os.path.join(folder, 'console'), 'wb') as console:
-        process = subprocess.Popen(
+        kernel = subprocess.Popen(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
             stdout=console, stderr=console, start_new_session=True,
             preexec_fn=prepare)
-    _guards[process.pid] = _guard(process.pid)
-    return process
+    _guards[kernel.pid] = _guard(kernel.pid)
+    return kernel
 
 
 def _guard(group: int) -> Process:
