@@ -85,16 +85,16 @@ def prepare(kernel: str, say: Say) -> Stock:
 
 
 def _release(kernel: str) -> str:
-    found = _newest(kernel, ['--no-all-versions'])
-    if not found:
+    release = _newest(kernel, ['--no-all-versions'])
+    if not release:
         # Backports are second to the release, so all versions are shown.
         try:
             with source.own_lists() as options:
-                found = _newest(kernel, options)
+                release = _newest(kernel, options)
         except cache.BuildFailed as err:
             raise BadConfig('no %s in the lists of apt here, and no others: '
                             '%s' % (kernel, err)) from err
-    if not found:
+    if not release:
         raise BadConfig("no %s in the machine's Debian mirror, nor in its "
                         'backports: %s' % (kernel, ', '.join(
                             KERNELS[kernel])))
