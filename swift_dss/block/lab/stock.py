@@ -98,7 +98,7 @@ def _release(kernel: str) -> str:
         raise BadConfig("no %s in the machine's Debian mirror, nor in its "
                         'backports: %s' % (kernel, ', '.join(
                             KERNELS[kernel])))
-    return found
+    return release
 
 
 def _newest(kernel: str, options: List[str]) -> str:
