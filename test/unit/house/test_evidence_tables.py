@@ -26,7 +26,6 @@ BY_HAND = {
         'request clients noise unclassifi',
         'figure ``lru`` ``classes``',
         'figure three warm one warm',
-        'side p99 idle flooded ratio',
     ],
     'bundling': [
         'upload objects fresh, backlog, o',
@@ -54,8 +53,6 @@ _BUNDLED = {
     'price': 0.0001, 'stored_bytes': 24000 * 4300, 'read_bytes': 1000,
     'link_sent_bytes': 24000 * 4400, 'link_read_bytes': 1150,
     'daemon_cpu': 3.0, 'link_cpu': 0.12, 'server_cpu': 0.48}
-_FLOODED = {'p99_ms': 64.0, 'worker_p99_ms': 4.0, 'failures': 0,
-            'cold_mb_per_second': 24.5}
 #: Tables whose figures are typed until a machine with nothing else to do has
 #: measured them: what their commands write, cut short, and a row of it.
 WAITING = {
@@ -70,12 +67,6 @@ WAITING = {
                                     'classified')}}],
         ['PUT of 64 KiB', '8', '1.02', '1.04', '0.98', '1.04', '0.95',
          '1.04']),
-    'flood': ([{'systems': [{
-        'system': 'stock Swift', 'p99_ratio': 42.0, 'idle': _FLOODED,
-        'flooded': dict(_FLOODED, p99_ms=2688.0),
-        'rounds': [{'p99_ratio': 40.0}, {'p99_ratio': 44.0}]}]}],
-        ['stock Swift', '64.0', '2688.0', '42.00', '40.00, 44.00', '4.0',
-         '4.0', '24.5', '0']),
     'prefetching-cluster': ([{'cells': [
         {'workload': 'parts', 'strategy': 'amp', 'p50_ms': 11.75,
          'p90_ms': 20.2, 'p99_ms': 171.9, 'waited_ms': 0.0,
