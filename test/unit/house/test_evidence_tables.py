@@ -23,7 +23,6 @@ BY_HAND = {
         'device passed not run failed cut',
     ],
     'benchmarks': [
-        'request clients noise unclassifi',
         'figure ``lru`` ``classes``',
         'figure three warm one warm',
     ],
@@ -56,17 +55,6 @@ _BUNDLED = {
 #: Tables whose figures are typed until a machine with nothing else to do has
 #: measured them: what their commands write, cut short, and a row of it.
 WAITING = {
-    'overhead': ([{
-        'cells': [{'operation': 'PUT', 'size_bytes': 65536, 'concurrency': 8,
-                   'variant': variant, 'throughput': rate, 'cpu': 1.04}
-                  for variant, rate in (
-                      ('vanilla', 1.0), ('vanilla 2', 1.02),
-                      ('unclassified', 0.98), ('classified', 0.95))],
-        'overall': {variant: {'throughput': 0.99, 'cpu': 1.01}
-                    for variant in ('vanilla', 'vanilla 2', 'unclassified',
-                                    'classified')}}],
-        ['PUT of 64 KiB', '8', '1.02', '1.04', '0.98', '1.04', '0.95',
-         '1.04']),
     'prefetching-cluster': ([{'cells': [
         {'workload': 'parts', 'strategy': 'amp', 'p50_ms': 11.75,
          'p90_ms': 20.2, 'p99_ms': 171.9, 'waited_ms': 0.0,
