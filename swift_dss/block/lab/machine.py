@@ -217,20 +217,19 @@ def _boot(binary: str, folder: str, virtual_time: bool, memory: str,
 
     :returns: its exit status, None if it had to be killed
     """
-    process = processes.start(
-        _command_line(binary, virtual_time, memory, kernel_options),
-        folder)
     try:
-        while True:
-            try:
-                process.wait(_POLL_SECONDS)
-                return process.returncode
-            except subprocess.TimeoutExpired:
-                tails.take()
-            if time.monotonic() > deadline:
-                return None
+        with processes.running(_command_line(
+                binary, virtual_time, memory, kernel_options),
+                folder) as process:
+            while True:
+                try:
+                    process.wait(_POLL_SECONDS)
+                    return process.returncode
+                except subprocess.TimeoutExpired:
+                    tails.take()
+                if time.monotonic() > deadline:
+                    return None
     finally:
-        processes.end(process)
         tails.take()
 
 

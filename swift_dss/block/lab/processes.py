@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING, Dict, List
+from typing import TYPE_CHECKING, Iterator, List
 
 _POLL_SECONDS = 0.02
 _GRACE_SECONDS = 30.0
@@ -18,21 +19,35 @@ _ADDR_NO_RANDOMIZE = 0x0040000
 if TYPE_CHECKING:
     Process = subprocess.Popen[bytes]
 
-#: By the group that each looks after.
-_guards: Dict[int, Process] = {}
 
-
-def start(command: List[str], folder: str) -> Process:
-    """Start a guest's kernel as a group of its own.
+@contextlib.contextmanager
+def running(command: List[str], folder: str) -> Iterator[Process]:
+    """A guest's kernel, which leads a group of its own; all of that ends here,
+    or with this process.
 
     :param folder: where it runs, and writes ``console``
+    :raises subprocess.TimeoutExpired: as :func:`end`
     """
+    kernel = _start(command, folder)
+    try:
+        with _guard(kernel.pid) as guard:
+            try:
+                yield kernel
+            finally:
+                # Before the group's number may be that of another.
+                guard.kill()
+    finally:
+        end(kernel)
+
+
+def _start(command: List[str], folder: str) -> Process:
     env = {'PATH': os.defpath, 'TMPDIR': os.path.dirname(folder)}
     parent = os.getpid()
     libc = ctypes.CDLL(None)
 
     def prepare() -> None:
-        # A killed parent must not leave a machine running.
+        # A killed parent must not leave a machine running; the guard of
+        # its other processes is not there yet.
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # The same addresses, so the same memory, at every start.
         libc.personality(_ADDR_NO_RANDOMIZE)
@@ -41,12 +56,10 @@ def start(command: List[str], folder: str) -> Process:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     with open(os.path.join(folder, 'console'), 'wb') as console:
-        kernel = subprocess.Popen(
+        return subprocess.Popen(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
             stdout=console, stderr=console, start_new_session=True,
             preexec_fn=prepare)
-    _guards[kernel.pid] = _guard(kernel.pid)
-    return kernel
 
 
 def _guard(group: int) -> Process:
@@ -67,10 +80,6 @@ def end(process: Process) -> None:
 
     :raises subprocess.TimeoutExpired: if one stays
     """
-    guard = _guards.pop(process.pid, None)
-    if guard is not None:
-        guard.kill()
-        guard.communicate()
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 from swift_dss.block.lab import processes
 
@@ -17,6 +18,13 @@ if not child:
 os.read(reader, 1)
 print(child, flush=True)
 time.sleep(600)
+'''
+
+STARTER = '''
+import sys, time
+from swift_dss.block.lab import processes
+with processes.running([sys.executable, '-c', sys.argv[1]], sys.argv[2]):
+    time.sleep(600)
 '''
 
 
@@ -38,6 +46,23 @@ def test_the_end_of_a_guest_is_the_end_of_its_last_process():
         assert is_alive(child)
         processes.end(process)
     assert not is_alive(child)
+
+
+def test_all_of_a_guest_ends_with_a_starter_that_is_killed(tmp_path):
+    """Its kernel alone would end, and not what that began."""
+    starter = subprocess.Popen([sys.executable, '-c', STARTER, FAMILY,
+                                str(tmp_path)])
+    console, deadline = tmp_path / 'console', time.monotonic() + 30
+    while not (console.exists() and console.read_text().endswith('\n')):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child = int(console.read_text())
+    assert is_alive(child)
+    starter.kill()
+    starter.wait()
+    while is_alive(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_the_end_of_a_guest_that_has_ended_is_nothing_to_wait_for():
