@@ -23,7 +23,7 @@ from swift_dss.proxy.bodies.dssbody import (
 from swift_dss.proxy.bodies.incoming import Asked
 from swift_dss.proxy.bodies.readers import reader_of
 from swift_dss.proxy.containers import default_class
-from swift_dss.proxy.large.alone import Alone, unreachable
+from swift_dss.proxy.large.alone import Alone
 from swift_dss.proxy.large.body import body_of
 from swift_dss.proxy.large.objects import LargeObjects
 from swift_dss.proxy.large.segments import Segments
@@ -67,7 +67,7 @@ class Objects:
         self._large = LargeObjects(app, services, self._segments,
                                    most_at_once)
         self.lifecycles = Lifecycles(app, self._reads, services, self._large,
-                                     options)
+                                     self._alone, options)
 
     def ensure_workers(self) -> None:
         """Look for work that no request waits for."""
@@ -168,7 +168,7 @@ class Objects:
         try:
             return self._classify(request, asked, head)
         except Unreachable as err:
-            raise unreachable(err) from err
+            raise err.answer('The object cannot be looked at now') from err
 
     def _classify(self, request: ProxyRequest, asked: Asked,
                   head: Any) -> Body:

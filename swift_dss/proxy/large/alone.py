@@ -18,7 +18,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.swob import HTTPServiceUnavailable, wsgi_to_str
+from swift.common.swob import wsgi_to_str
 from swift.common.utils import Timestamp, close_if_possible
 from swift.common.wsgi import WSGIContext
 
@@ -32,7 +32,6 @@ from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import set_headers
 from swift_dss.proxy.work.primaries import Primaries
-from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 from swift_dss.wire import names
 from swift_dss.wire.registers import NEVER
@@ -167,13 +166,6 @@ class Alone:
             self._segments.give(env, Change(
                 claimed._replace(class_at=newest), claimed.class_map,
                 claimed.claimed, after('', newest), claimed.paths))
-
-
-def unreachable(err: Unreachable) -> HTTPServiceUnavailable:
-    """The answer to a client."""
-    return HTTPServiceUnavailable(body=(
-        'The object cannot be looked at now: %s.\n' % err).encode(
-            'utf-8', 'replace'), headers={'Retry-After': '5'})
 
 
 def _is_overtaken(context: Any) -> bool:

@@ -11,7 +11,7 @@ import time
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional)
 
-from swift.common.swob import HTTPServiceUnavailable, WsgiBytesIO
+from swift.common.swob import WsgiBytesIO
 from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import BadClassInput
@@ -33,6 +33,8 @@ from swift_dss.proxy.wsgi import App, Body, Env
 from swift_dss.wire import classmap, names
 
 Send = Callable[[ProxyRequest, Dict[str, str]], Body]
+
+_NOT_ALL = 'Not every segment could be given its class; try again'
 
 #: They move a manifest as it is: its segments know their classes.
 _MOVERS = ('VW', 'OV')
@@ -103,7 +105,7 @@ class LargeObjects:
                 raise
         except Unreachable as err:
             if is_named:
-                raise _later(err) from err
+                raise err.answer(_NOT_ALL) from err
             self._services.logger.warning('dss: %s', err)
         except _Refused as err:
             if is_named:
@@ -122,7 +124,7 @@ class LargeObjects:
             return self._reader.stored(request.env, request.target,
                                        headers)
         except Unreachable as err:
-            raise _later(err) from err
+            raise err.answer(_NOT_ALL) from err
 
     def look_for_file_form(self, request: ProxyRequest, given: Any,
                            answer: Any) -> Whole:
@@ -137,7 +139,7 @@ class LargeObjects:
                 return self._reader.static(request.env, read(answer))
             return self._reader.stored(request.env, request.target, given)
         except Unreachable as err:
-            raise _later(err) from err
+            raise err.answer(_NOT_ALL) from err
 
     def post(self, request: ProxyRequest, whole: Whole,
              class_map: ClassMap, send: Send,
@@ -160,7 +162,7 @@ class LargeObjects:
             is_short = total <= self._most_at_once
             self._records.put(env, record, LEASE_SECONDS if is_short else 0)
         except Unreachable as err:
-            raise _later(err) from err
+            raise err.answer(_NOT_ALL) from err
         except _Refused as err:
             raise err.answer from None
         headers = dict(classmap.to_headers(names.TRANSIENT_MAP, class_map),
@@ -253,9 +255,3 @@ class _Refused(Exception):
     def __init__(self, answer: Any) -> None:
         super().__init__()
         self.answer = answer
-
-
-def _later(err: Unreachable) -> HTTPServiceUnavailable:
-    return HTTPServiceUnavailable(body=(
-        'Not every segment could be given its class; try again: %s.\n'
-        % err).encode('utf-8', 'replace'), headers={'Retry-After': '5'})

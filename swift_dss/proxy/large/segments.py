@@ -299,10 +299,10 @@ def segment_of(target: Target, headers: Mapping[str, str]) -> Segment:
 
 def inner(env: Env) -> Env:
     """For requests to other containers, hidden ones of versions too."""
-    inner: Dict[str, object] = dict(env)
-    inner['HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'] = 'true'
-    inner.pop('HTTP_X_BACKEND_STORAGE_POLICY_INDEX', None)
-    return inner
+    made: Dict[str, object] = dict(env)
+    made['HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'] = 'true'
+    made.pop('HTTP_X_BACKEND_STORAGE_POLICY_INDEX', None)
+    return made
 
 
 def _key(env: Env, target: Target) -> str:

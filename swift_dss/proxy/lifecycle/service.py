@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional
 
+from swift_dss.proxy.large.alone import Alone
 from swift_dss.proxy.large.objects import LargeObjects
 from swift_dss.proxy.lifecycle.buckets import ACCOUNT, Buckets
 from swift_dss.proxy.lifecycle.options import Options
@@ -25,14 +26,15 @@ class Lifecycles:
     """
 
     def __init__(self, app: App, reads: App, services: Services,
-                 large: LargeObjects, options: Options) -> None:
+                 large: LargeObjects, alone: Alone,
+                 options: Options) -> None:
         primaries = Primaries(app)
 
         def clocks(env: Env) -> Optional[List[float]]:
             return primaries.clocks(env, Target(ACCOUNT, LEADERS))
 
         clock = Clock(clocks, services.logger)
-        subjects = Subjects(app, services, large, primaries, clock)
+        subjects = Subjects(app, services, large, alone, primaries, clock)
         self.buckets = Buckets(app, services, subjects, options)
         self.restores = Restores(app, reads, services, subjects, options)
         self.ensure = Worker(app, services, options, self.buckets,

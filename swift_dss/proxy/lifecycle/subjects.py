@@ -22,8 +22,7 @@ from swift_dss.proxy.bodies import outgoing, stored
 from swift_dss.proxy.large.alone import Alone
 from swift_dss.proxy.large.objects import Decided, LargeObjects
 from swift_dss.proxy.large.reading import Whole
-from swift_dss.proxy.large.segments import (
-    Segments, after, post_alone, target_of)
+from swift_dss.proxy.large.segments import after, post_alone, target_of
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import SEGMENTS_SUFFIX, Target
@@ -99,12 +98,12 @@ class Subjects:
     """
 
     def __init__(self, app: App, services: Services,
-                 large: LargeObjects, primaries: Primaries,
+                 large: LargeObjects, alone: Alone, primaries: Primaries,
                  clock: Clock) -> None:
         self._app = app
         self._services = services
         self._large = large
-        self._alone = Alone(app, Segments(app))
+        self._alone = alone
         self.primaries = primaries
         self.clock = clock
 

@@ -16,7 +16,8 @@ import time
 from typing import (
     Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple)
 
-from swift.common.swob import Request, wsgi_quote
+from swift.common.swob import (
+    HTTPServiceUnavailable, Request, wsgi_quote)
 from swift.common.utils import Timestamp, quote
 from swift.common.wsgi import make_pre_authed_request
 
@@ -32,6 +33,15 @@ PAGE = 1000
 
 class Unreachable(Exception):
     """An object cannot be looked at or changed now."""
+
+    def answer(self, words: str) -> HTTPServiceUnavailable:
+        """To a client.
+
+        :param words: of what could not be done
+        """
+        return HTTPServiceUnavailable(body=('%s: %s.\n' % (
+            words, self)).encode('utf-8', 'replace'),
+            headers={'Retry-After': '5'})
 
 
 class Listed(NamedTuple):

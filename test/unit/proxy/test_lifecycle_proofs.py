@@ -97,14 +97,19 @@ class RingedSwift(Swift):
             200, dict(date, **said), b'')
 
 
-@pytest.fixture
-def swift(monkeypatch: Any) -> RingedSwift:
-    made = RingedSwift()
-    monkeypatch.setattr(waiting, 'fetch', made.fetch)
+def ask_directly(monkeypatch: Any, fetch: Any) -> None:
+    """Servers of a policy of three replicas are asked by ``fetch``."""
+    monkeypatch.setattr(waiting, 'fetch', fetch)
     monkeypatch.setattr('swift_dss.proxy.replicas.POLICIES', SimpleNamespace(
         get_by_index=lambda _index: Policy()))
     monkeypatch.setattr('swift_dss.proxy.replicas.get_container_info',
                         lambda *_words, **_more: {'storage_policy': 0})
+
+
+@pytest.fixture
+def swift(monkeypatch: Any) -> RingedSwift:
+    made = RingedSwift()
+    ask_directly(monkeypatch, made.fetch)
     return made
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, Dict, Tuple
 
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPForbidden
-from test_lifecycle_proofs import Policy, Ring
+from test_lifecycle_proofs import Ring, ask_directly
 from test_manifests import FakeLogger, call, map_of, put
 from test_manifests import dss as dss
 from test_manifests import swift as swift
 from test_manifests_meet import A, B, BIG, Met, goes_back
 
 from swift_dss.core.spans import ClassMap
-from swift_dss.io import waiting
 from swift_dss.proxy.bodies import stored
 from swift_dss.proxy.filter import DssMiddleware
 from swift_dss.proxy.large import alone, batches
@@ -212,13 +210,9 @@ def swift_of_three(monkeypatch: Any) -> Three:
     made = Three()
     for path in (A, B):
         made.objects[path] = (b'x' * 100, HeaderKeyDict())
-    monkeypatch.setattr(waiting, 'fetch', made.fetch)
+    ask_directly(monkeypatch, made.fetch)
     monkeypatch.setattr(batches, 'get_container_info',
                         lambda *_words, **_more: {'status': 404})
-    monkeypatch.setattr('swift_dss.proxy.replicas.POLICIES', SimpleNamespace(
-        get_by_index=lambda _index: Policy()))
-    monkeypatch.setattr('swift_dss.proxy.replicas.get_container_info',
-                        lambda *_words, **_more: {'storage_policy': 0})
     return made
 
 
