@@ -184,8 +184,7 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 #: Segments of one large object that are classified at a time.
 LARGE_CONCURRENCY = 16
 #: Manifests whose classes a segment remembers, and bytes of that and of the
-#: manifests' paths: ext4 has
-#: 2.6 KB for all metadata of an object.
+#: manifests' paths: ext4 has 2.6 KB for all metadata of an object.
 MAX_CLAIMS = 8
 MAX_CLAIM_BYTES = 1024
 

@@ -55,21 +55,18 @@ class Column:
 
         :raises BadConfig: it has no room, or there can be none
         """
-        self._write(self.rows)
-        del self.rows[:]
-
-    def _write(self, rows: Any) -> None:
         try:
             if self._file is None:
                 # It is open until it is mapped.
                 self._file = tempfile.TemporaryFile(  # noqa: SIM115
                     prefix='swift-dss-')
-            self._file.write(rows)
+            self._file.write(self.rows)
         except OSError as err:
             raise BadConfig(
                 '%s: %s: a long trace takes some 40 bytes a request there: '
                 'set TMPDIR to a directory on a disk with room' % (
                     tempfile.gettempdir(), err.strerror)) from err
+        del self.rows[:]
 
     def whole(self) -> Any:
         """All rows, as an array of numpy; no row may come after it."""
