@@ -2,7 +2,7 @@
 """The gateway beside others of its kind, on four workloads in one run.
 
     python test/fault/edge_peers.py [--systems dss,rclone,s3fs]
-        [--rate 2500000] [--scale 1] [--json FILE]
+        [--rate 2500000] [--scale 1] [--json]
 
 All of them write to one S3 server over a link of 20 ms and ``--rate`` bytes
 a second each way:
@@ -575,7 +575,8 @@ def main() -> int:
     parser.add_argument('--systems', default='dss,rclone,s3fs')
     parser.add_argument('--rate', type=float, default=2.5e6)
     parser.add_argument('--scale', type=float, default=1.0)
-    parser.add_argument('--json')
+    parser.add_argument('--json', action='store_true',
+                        help='a line for each system instead of the table')
     args = parser.parse_args()
     names = args.systems.split(',')
     for name in names:
@@ -586,10 +587,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     values = compare(names, args.rate, args.scale,
                      lambda line: print(line, file=sys.stderr, flush=True))
-    print(text(values))
     if args.json:
-        with open(args.json, 'w') as out:
-            json.dump(values, out, indent=1, sort_keys=True)
+        for name, figures_of in values.items():
+            print(json.dumps({'system': name, 'figures': figures_of}))
+    else:
+        print(text(values))
     ours = values.get('dss', {})
     return int(any(value for key, value in ours.items()
                    if key.endswith((' lost', ' failed', ': lost',

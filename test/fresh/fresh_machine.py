@@ -78,6 +78,7 @@ def main() -> None:
                         default=pathlib.Path('/tmp'))
     args = parser.parse_args()
     roots.need()
+    args.logs.mkdir(parents=True, exist_ok=True)
     if not shutil.which('unshare'):
         sys.exit('apt-get install util-linux')
     well = [show(release, _CHOICES[args.do], args.logs)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Dict
 
-from . import block, cacs, cluster, faults, links, openings, replays
+from . import (
+    block, cacs, cluster, edges, faults, links, openings, replays)
 from .cells import GIB, Rows, Table, grouped
 
 __all__ = ['GIB', 'Rows', 'TABLES', 'Table', 'grouped']
 
 TABLES: Dict[str, Table] = {
     **replays.TABLES, **cacs.TABLES, **block.TABLES,
-    **cluster.TABLES, **faults.TABLES, **links.TABLES, **openings.TABLES}
+    **cluster.TABLES, **faults.TABLES, **edges.TABLES,
+    **links.TABLES, **openings.TABLES}

@@ -26,16 +26,6 @@ def _outages(reports: Reports) -> Rows:
                  for row in lines)]
 
 
-def _table_iv(reports: Reports) -> Rows:
-    return [['cache', 'client', 'cache, bytes', 'most on a quorum',
-             'most on one device', 'sent back', 'failed', 'wrong'], *(
-        [percent(row['share'], 1), row['client'],
-         *('{:,}'.format(row[of]) for of in (
-             'budget', 'most_on_a_quorum', 'most_waiting')),
-         *('%d' % row[of] for of in ('told_to_retry', 'failed', 'wrong'))]
-        for lines in reports for row in lines)]
-
-
 def _shared_link(reports: Reports) -> Rows:
     return [['', 'reads', 'idle p50, s', 'idle p99, s', 'flooded p50, s',
              'flooded p99, s', 'worst, s', 'ratio of p99',
@@ -47,40 +37,6 @@ def _shared_link(reports: Reports) -> Rows:
          ', '.join('%.2f' % ratio for ratio in row['ratios_p99']),
          '%.1f' % (row['flood_bytes_per_second'] / 1e6)]
         for lines in reports for row in lines)]
-
-
-def _checkpoint(reports: Reports) -> Rows:
-    """A column for each report's diskfile and for Swift's own."""
-    lines = [line for report in reports for line in report]
-    columns = [(line, line[side], name) for line in lines for side, name in (
-        ('written_back', 'this diskfile'), ('vanilla', "Swift's own"))]
-    servers = [name for name in columns[0][1]['cpu_seconds_per_gib']
-               if name != 'machine']
-    return [['%d writers' % lines[0]['writers'], *(
-        '%s, %s' % (size(line['object']), name)
-        for line, _told, name in columns)],
-            ['into the edge, s', *(
-                '%.1f' % told['seconds'] for _line, told, _name in columns)],
-            ['MB/s', *('%.0f' % (told['per_second'] / 1e6)
-                       for _line, told, _name in columns)],
-            ['straight to S3, s', *('%.1f' % line['sync_seconds']
-                                    for line, _told, _name in columns)],
-            ['times less', *('%.1f' % (line['sync_seconds'] / told['seconds'])
-                             for line, told, _name in columns)],
-            *(['%s, seconds a GiB' % server, *(
-                '%.2f' % told['cpu_seconds_per_gib'][server]
-                for _line, told, _name in columns)] for server in servers),
-            ['the whole machine', *(
-                '%.2f' % told['cpu_seconds_per_gib']['machine']
-                for _line, told, _name in columns)]]
-
-
-def _chunks(reports: Reports) -> Rows:
-    servers = ('object-server', 'proxy-server')
-    return [['chunk', *servers], *(
-        [size(1024 * line['chunk_kib']), *(
-            '%.2f' % line['written_back']['cpu_seconds_per_gib'][server]
-            for server in servers)] for report in reports for line in report)]
 
 
 _BUNDLE_KINDS = {'single': 'singly', 'bundled': 'in bundles'}
@@ -123,7 +79,6 @@ def _backlog(reports: Reports) -> Rows:
         if row['variant'] == 'bundled')]
 
 
-_CHECKPOINT = 'python test/fault/edge_writes.py checkpoint '
 _BUNDLES = 'swift-dss bench bundles --url http://127.0.0.1:7070 ' \
     '--secret-file FOLDER/secret --workloads '
 
@@ -136,26 +91,11 @@ TABLES: Dict[str, Table] = {
          'slowest_refusal_seconds': '', 'first_requests_at_once': '',
          'drain_displacement': '', 'drained_seconds': '', 'lost': ''},
         _outages),
-    'edge-table-iv': Table(
-        ['python test/fault/edge_writes.py table-iv --objects 200 '
-         '--object 256k --rate 2000000'],
-        'share client budget most_on_a_quorum most_waiting told_to_retry '
-        'failed wrong', _table_iv),
     'shared-link': Table(
         ['python test/fault/wan_flood.py --rounds 4 --reads 100',
          'python test/fault/wan_flood.py --plain'],
         'reads idle_p50 idle_p99 flood_p50 flood_p99 flood_worst ratio_p99 '
         'ratios_p99 flood_bytes_per_second plain', _shared_link),
-    'edge-checkpoint': Table(
-        [_CHECKPOINT + '--vanilla', _CHECKPOINT + '--vanilla --object 64m'],
-        {'writers': '', 'object': '', 'sync_seconds': '', **dict.fromkeys(
-            ('written_back', 'vanilla'),
-            {'seconds': '', 'per_second': '', 'cpu_seconds_per_gib': ''})},
-        _checkpoint),
-    'edge-chunks': Table(
-        [_CHECKPOINT + '--object 64m --no-sync --chunk-kib %d' % kib
-         for kib in (64, 256, 1024, 4096)],
-        {'chunk_kib': '', 'written_back': 'cpu_seconds_per_gib'}, _chunks),
     'bundles': Table(
         [_BUNDLES + 'tiny,small'],
         {'figures': 'variant objects data_bytes seconds drain_seconds '

@@ -19,9 +19,6 @@ PAGES = sorted(EVIDENCE.FOLDER.glob('*.rst'))
 #: Tables that are still typed, by the words of their head. This list only
 #: gets shorter: whoever makes one of JSON takes it out here.
 BY_HAND = {
-    'benchmarks-block': [
-        'device passed not run failed cut',
-    ],
     'benchmarks': [
         'figure ``lru`` ``classes``',
         'figure three warm one warm',
@@ -72,6 +69,12 @@ WAITING = {
                         ['times less', '50.0', '25.0']),
     'edge-chunks': ([[{'chunk_kib': 1024, 'written_back': _SIDE}]],
                     ['1 MiB', '1.50', '0.75']),
+    'edge-peers': ([[{'system': 'dss', 'figures': {
+        'small: 4k writes/s': 33.9, 'small: 4k lost': 0, 'cache: lost': 1,
+        'cache: most held, % of the cache': 133}},
+        {'system': 's3fs', 'figures': {'small: gave up': 'no',
+                                       'small: 4k lost': 2}}]],
+                   ['4 KiB, writes a second', '33.9', 'gave up']),
     'bundles': ([{'figures': [_BUNDLED]}],
                 ['4 KiB, in bundles', '24,000', '6.14', '8.19', '2,000',
                  '62 %', '6.0', '8.0', '0.50', '0.00', '5.0 %', '7.4 %',
