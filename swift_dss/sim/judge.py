@@ -6,6 +6,7 @@ looks into S3's dictionary behind S3's back.
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -147,7 +148,8 @@ def _body(path: str, capacity_file: str, keys: Dict[str, Stored],
     for size, tiers in extents:
         if tiers & _SSD and ssd is not None:
             piece = ssd[offset:offset + size]
-        elif tiers & _HDD and not (tiers & ~_HDD and is_lost(capacity_file)):
+        elif tiers & _HDD and _is_meant(path, capacity_file) and not (
+                tiers & ~_HDD and is_lost(capacity_file)):
             piece = _read(capacity_file, is_lost)[offset:offset + size]
         elif remote is not None:
             local = False
@@ -160,6 +162,18 @@ def _body(path: str, capacity_file: str, keys: Dict[str, Stored],
         pieces.append(piece)
         offset += size
     return b''.join(pieces), local, key
+
+
+def _is_meant(path: str, capacity_file: str) -> bool:
+    """Whether a record speaks of the HDD that is there now: an SSD may come
+    back to another one, which has this version from a later copy."""
+    try:
+        meant = os.getxattr(path, 'user.dss.capacity').decode()
+        with open(capacity_file.partition('/data/')[0]
+                  + '/.dss-capacity') as marker:
+            return bool(json.load(marker)['identity'] == meant)
+    except OSError:
+        return True
 
 
 def _own_key(path: str, bundle: str) -> str:
