@@ -9,6 +9,23 @@
  */
 #include "dss_copy.h"
 
+/* Copy from @from on to @to on, until one of them is at its end. */
+static void dss_fill_copy_bytes(struct bio *user, struct bvec_iter to,
+				struct bio *fill, struct bvec_iter from)
+{
+	while (to.bi_size && from.bi_size) {
+		struct bio_vec target = bio_iter_iovec(user, to);
+		struct bio_vec source = bio_iter_iovec(fill, from);
+		void *bytes = bvec_kmap_local(&source);
+
+		target.bv_len = min(target.bv_len, source.bv_len);
+		memcpy_to_bvec(&target, bytes);
+		kunmap_local(bytes);
+		bio_advance_iter_single(user, &to, target.bv_len);
+		bio_advance_iter_single(fill, &from, target.bv_len);
+	}
+}
+
 /* Copy a move's part of the bytes that @user asks for. */
 static void dss_fill_copy_part(struct dss_move *move, struct dss_io *user)
 {
@@ -22,7 +39,7 @@ static void dss_fill_copy_part(struct dss_move *move, struct dss_io *user)
 	else
 		bio_advance_iter(user->bio, &to, (from.bi_sector -
 				 to.bi_sector) << SECTOR_SHIFT);
-	bio_copy_data_iter(user->bio, &to, &move->bio, &from);
+	dss_fill_copy_bytes(user->bio, to, &move->bio, from);
 }
 
 /* All of them, from the pages of one or more moves. */

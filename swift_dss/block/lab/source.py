@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
-from typing import Iterator, List
+from typing import Iterator, List, Sequence
 
 from swift_dss.block.lab import cache
 from swift_dss.core.errors import BadConfig
@@ -79,6 +80,27 @@ def fetch(package: str, say: cache.Say) -> str:
     return target
 
 
+def fetch_all(packages: Sequence[str], release: str, folder: str,
+              say: cache.Say) -> List[str]:
+    """Get packages of a release of Debian or its backports, and all that they
+    need, as if nothing were installed.
+
+    :param folder: gets them; must be empty
+    :returns: their files
+    :raises BuildFailed: the mirror does not have all of them
+    """
+    cache.need(['apt-get', 'dpkg-deb'], 'fetching %s' % packages[0])
+    say('fetching %s of %s' % (', '.join(packages), release))
+    with own_lists(release) as options:
+        steps = _apt_get(folder, options + [
+            '-oDir::State::Status=' + os.devnull], '--simulate',
+            '--no-install-recommends', 'install', *packages)
+        _apt_get(folder, options, 'download', *[
+            '%s=%s' % step
+            for step in re.findall(r'^Inst (\S+) \((\S+)', steps, re.M)])
+    return sorted(glob.glob(os.path.join(folder, '*.deb')))
+
+
 def _download(package: str, folder: str, say: cache.Say) -> None:
     command = ['apt-get', 'download', '-qq', package]
     try:
@@ -98,10 +120,11 @@ def _download(package: str, folder: str, say: cache.Say) -> None:
 
 
 @contextlib.contextmanager
-def own_lists() -> Iterator[List[str]]:
+def own_lists(release: str = '') -> Iterator[List[str]]:
     """Options that let apt use the machine's sources, and backports of each,
     by new lists of our own.
 
+    :param release: have that one, from the same mirror, in place of theirs
     :raises BuildFailed: the mirror does not answer
     """
     folder = tempfile.mkdtemp(prefix='apt-', dir=cache.root())
@@ -111,7 +134,7 @@ def own_lists() -> Iterator[List[str]]:
         options = lists + _with_backports(folder, _apt_get(
             folder, lists, 'indextargets', '--format',
             '$(REPO_URI) $(RELEASE)', 'Created-By: Packages',
-            'Component: main'))
+            'Component: main'), release)
         _apt_get(folder, options, 'update')
         yield options
     finally:
@@ -131,21 +154,25 @@ def _own_lists(folder: str) -> List[str]:
             '-oDir::Cache=' + folder, '-oAPT::Sandbox::User=root']
 
 
-def _with_backports(folder: str, told: str) -> List[str]:
+def _with_backports(folder: str, told: str, release: str) -> List[str]:
     """Options that let apt use the machine's sources, and backports of each.
 
     :param told: address and release of the sources, a line each
+    :param release: have that one in place of theirs, if not empty
     """
     sources = dict.fromkeys(tuple(line.split()) for line in told.splitlines())
     # bookworm-updates and bookworm-security have none.
+    archives = [(uri, release or name) for uri, name in sources
+                if '-' not in name]
+    if release:
+        sources = dict.fromkeys(archives)
     sources.update(dict.fromkeys(
-        (uri, release + '-backports') for uri, release in list(sources)
-        if '-' not in release))
+        (uri, name + '-backports') for uri, name in archives))
     key = '[signed-by=%s] ' % KEYRING if os.path.exists(KEYRING) else ''
     path = os.path.join(folder, 'sources.list')
     with open(path, 'w', encoding='utf-8') as target:
-        target.writelines('deb %s%s %s main\n' % (key, uri, release)
-                          for uri, release in sources)
+        target.writelines('deb %s%s %s main\n' % (key, uri, name)
+                          for uri, name in sources)
     return ['-oDir::Etc::SourceList=' + path,
             '-oDir::Etc::SourceParts=' + os.devnull]
 

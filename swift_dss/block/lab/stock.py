@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Sequence, Set
 
-from swift_dss.block.lab import build, cache, source
+from swift_dss.block.lab import build, cache, carried, source
 from swift_dss.block.lab.cache import Say
 from swift_dss.block.lab.machine import TIMED_OUT, GuestDied
 from swift_dss.core.errors import BadConfig
@@ -29,7 +29,11 @@ from swift_dss.core.errors import BadConfig
 #: its newest release.
 KERNELS = {'6.12': ('linux-image-6.12-cloud-amd64',
                     'linux-image-cloud-amd64'),
-           '6.1': ('linux-image-cloud-amd64',)}
+           '6.1': ('linux-image-cloud-amd64',),
+           'newest': ('linux-image-cloud-amd64',)}
+#: Kernels of a Debian that may not be the machine's, from its backports if
+#: these have it. They are built with the compiler and the tools of theirs.
+_RELEASES = {'newest': 'trixie'}
 
 COMMANDS = ('apt-get', 'busybox', 'cpio', 'depmod', 'dmsetup', 'dpkg-deb',
             'gcc', 'gzip', 'make', 'qemu-system-x86_64')
@@ -65,6 +69,15 @@ class Stock:
         return os.path.join(self.root, 'usr', 'src',
                             'linux-headers-' + self.release)
 
+    @property
+    def image(self) -> str:
+        """The file to boot."""
+        with_modules = os.path.join(self.root, 'usr', 'lib', 'modules',
+                                    self.release, 'vmlinuz')
+        if os.path.exists(with_modules):
+            return with_modules
+        return os.path.join(self.root, 'boot', 'vmlinuz-' + self.release)
+
 
 def prepare(kernel: str, say: Say) -> Stock:
     """Fetch and unpack the newest release of a kernel.
@@ -80,16 +93,18 @@ def prepare(kernel: str, say: Say) -> Stock:
     made = Stock(release, os.path.join(cache.root(), 'stock-' + release))
     with cache.making(made.folder, say) as ours:
         if ours:
-            _unpack(made, say)
+            _unpack(made, _RELEASES.get(kernel, ''), say)
     return made
 
 
 def _release(kernel: str) -> str:
-    release = _newest(kernel, ['--no-all-versions'])
+    release = ''
+    if kernel not in _RELEASES:
+        release = _newest(kernel, ['--no-all-versions'])
     if not release:
         # Backports are second to the release, so all versions are shown.
         try:
-            with source.own_lists() as options:
+            with source.own_lists(_RELEASES.get(kernel, '')) as options:
                 release = _newest(kernel, options)
         except cache.BuildFailed as err:
             raise BadConfig('no %s in the lists of apt here, and no others: '
@@ -103,6 +118,7 @@ def _release(kernel: str) -> str:
 
 def _newest(kernel: str, options: List[str]) -> str:
     """The release that a package depends on; '' if none does."""
+    version = r'\d+\.\d+' if kernel in _RELEASES else re.escape(kernel)
     for package in KERNELS[kernel]:
         try:
             text = cache.call(['apt-cache', *options, 'show', package],
@@ -110,40 +126,68 @@ def _newest(kernel: str, options: List[str]) -> str:
         except cache.BuildFailed:
             continue
         match = re.search(r'^Depends:.*\blinux-image-(%s\.\S+-cloud-amd64)\b'
-                          % re.escape(kernel), text, re.M)
+                          % version, text, re.M)
         if match:
             return match.group(1)
     return ''
 
 
-def _unpack(made: Stock, say: Say) -> None:
-    flavour = '-cloud-amd64'
-    common = made.release[:-len(flavour)]
-    packages = ['linux-image-' + made.release,
-                'linux-headers-' + made.release,
-                'linux-headers-%s-common' % common]
-    # Until 6.1 they are of the version, not of the release.
-    tools = 'linux-kbuild-' + ('6.1' if common.startswith('6.1.')
-                               else common)
+def _unpack(made: Stock, release: str, say: Say) -> None:
     os.mkdir(made.root)
-    for package in packages + [tools]:
-        path = source.fetch(package, say)
-        cache.call(['dpkg-deb', '--extract', path, made.root], made.folder,
-                   'unpacking %s' % package)
-        os.unlink(path)
+    if release:
+        packages = os.path.join(made.folder, 'packages')
+        os.mkdir(packages)
+        for path in source.fetch_all(
+                ['linux-%s-%s' % (part, made.release)
+                 for part in ('binary', 'modules', 'headers')], release,
+                packages, say):
+            _extract(made, path)
+        os.rmdir(packages)
+    else:
+        for package in _packages(made.release):
+            _extract(made, source.fetch(package, say))
     if not os.path.isdir(os.path.join(made.root, 'lib')):
         # Since Debian 13 packages have no /lib, which is a link.
         os.symlink('usr/lib', os.path.join(made.root, 'lib'))
-    # They know one another by the places where they would be installed.
+    if release:
+        carried.carry(made.root)
+    _at_home(made, bool(release))
+    cache.call(['depmod', '-b', made.root, made.release], made.folder,
+               'depmod')
+
+
+def _extract(made: Stock, package: str) -> None:
+    cache.call(['dpkg-deb', '--extract', package, made.root], made.folder,
+               'unpacking %s' % os.path.basename(package))
+    os.unlink(package)
+
+
+def _packages(release: str) -> List[str]:
+    """Image, headers and tools of a kernel of the machine's Debian."""
+    common = release[:-len('-cloud-amd64')]
+    return ['linux-image-' + release, 'linux-headers-' + release,
+            'linux-headers-%s-common' % common,
+            # Until 6.1 they are of the version, not of the release.
+            'linux-kbuild-' + ('6.1' if common.startswith('6.1.')
+                               else common)]
+
+
+def _at_home(made: Stock, with_compiler: bool) -> None:
+    """Headers know one another, and their compiler, by the places where they
+    would be installed."""
+    places = {'/usr/src/': os.path.join(made.root, 'usr', 'src', '')}
+    if with_compiler:
+        tools = carried.TRIPLET + '-'
+        places['= ' + tools] = '= ' + os.path.join(
+            made.root, 'usr', 'bin', tools)
     for path in glob.glob(os.path.join(made.headers, 'Makefile')) + glob.glob(
             os.path.join(made.headers, '.kernelvariables')):
         with open(path) as text:
             words = text.read()
+        for place, ours in places.items():
+            words = words.replace(place, ours)
         with open(path, 'w') as out:
-            out.write(words.replace('/usr/src/', os.path.join(
-                made.root, 'usr', 'src', '')))
-    cache.call(['depmod', '-b', made.root, made.release], made.folder,
-               'depmod')
+            out.write(words)
 
 
 def module(made: Stock, name: str, say: Say) -> str:
@@ -300,8 +344,7 @@ def boot(made: Stock, archive: str, timeout: float,
     process = subprocess.Popen(
         ['qemu-system-x86_64', '-accel', 'tcg', '-cpu', 'Skylake-Client',
          '-m', _MEMORY, '-nographic', '-no-reboot', '-nodefaults',
-         '-serial', 'stdio', '-kernel',
-         os.path.join(made.root, 'boot', 'vmlinuz-' + made.release),
+         '-serial', 'stdio', '-kernel', made.image,
          '-initrd', archive, '-append',
          ' '.join(('console=ttyS0 mitigations=off panic=-1 quiet loglevel=4',
                    *words)), *options],

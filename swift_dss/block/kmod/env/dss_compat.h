@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The differences of the kernels that dm-dss is built for (6.1 and 6.12). The
- * names DSS_HAS_... are defined by the Kbuild file beside this; nothing else
- * of the module looks at them.
+ * The differences of the kernels that dm-dss is built for (6.1, 6.12 and those
+ * after it). The names DSS_HAS_... are defined by the Kbuild file beside this;
+ * nothing else of the module looks at them.
  */
 #ifndef DSS_COMPAT_H
 #define DSS_COMPAT_H
@@ -10,6 +10,9 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
+#ifdef DSS_HAS_HEX_H
+#include <linux/hex.h>
+#endif
 
 /* Inode write hints reach the bio from 6.9 on. */
 static inline unsigned int dss_bio_write_hint(const struct bio *bio)

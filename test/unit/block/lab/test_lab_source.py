@@ -19,6 +19,20 @@ pytestmark = pytest.mark.skipif(
     reason='no apt here')
 
 
+def built(folder, package, version='6.12.1', depends=''):
+    """A package without files."""
+    tree = folder / ('tree-' + package)
+    (tree / 'DEBIAN').mkdir(parents=True)
+    (tree / 'DEBIAN' / 'control').write_text(
+        'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: none '
+        '<none@localhost>\n%sDescription: none\n' % (
+            package, version, depends and 'Depends: %s\n' % depends))
+    path = folder / ('%s_%s_all.deb' % (package, version))
+    subprocess.run(['dpkg-deb', '--build', str(tree), str(path)],
+                   check=True, capture_output=True)
+    return path
+
+
 def publish(mirror, release, packages=()):
     folder = mirror / 'dists' / release / 'main' / 'binary-amd64'
     folder.mkdir(parents=True)
@@ -26,11 +40,11 @@ def publish(mirror, release, packages=()):
     for path in packages:
         content = path.read_bytes()
         shutil.copy(path, mirror)
-        text += ('Package: %s\nVersion: 6.12.1\nArchitecture: all\n'
-                 'Maintainer: none\nFilename: %s\nSize: %d\nSHA256: %s\n'
-                 'Description: none\n\n' % (
-                     PACKAGE, path.name, len(content),
-                     hashlib.sha256(content).hexdigest()))
+        about = subprocess.run(['dpkg-deb', '--field', str(path)], check=True,
+                               capture_output=True, text=True).stdout
+        text += '%sFilename: %s\nSize: %d\nSHA256: %s\n\n' % (
+            about, path.name, len(content),
+            hashlib.sha256(content).hexdigest())
     (folder / 'Packages').write_text(text)
 
 
@@ -38,16 +52,8 @@ def publish(mirror, release, packages=()):
 def machine(tmp_path, monkeypatch):
     """A machine whose apt has the main archive of a mirror alone."""
     mirror = tmp_path / 'mirror'
-    tree = tmp_path / 'tree'
-    (tree / 'DEBIAN').mkdir(parents=True)
-    (tree / 'DEBIAN' / 'control').write_text(
-        'Package: %s\nVersion: 6.12.1\nArchitecture: all\nMaintainer: none '
-        '<none@localhost>\nDescription: none\n' % PACKAGE)
-    built = tmp_path / (PACKAGE + '_6.12.1_all.deb')
-    subprocess.run(['dpkg-deb', '--build', str(tree), str(built)],
-                   check=True, capture_output=True)
     publish(mirror, 'oldone')
-    publish(mirror, 'oldone-backports', [built])
+    publish(mirror, 'oldone-backports', [built(tmp_path, PACKAGE)])
     etc = tmp_path / 'etc'
     etc.mkdir()
     (etc / 'sources.list').write_text(
@@ -97,3 +103,21 @@ def test_a_package_that_is_nowhere_is_named(machine):
     with pytest.raises(BadConfig, match='no-such-source is neither on this '
                        'machine.*SWIFT_DSS_KERNEL_SOURCE'):
         source.fetch('no-such-source', print)
+
+
+def test_packages_of_another_release_come_with_all_that_they_need(machine):
+    """That what they need is installed here does not make it theirs."""
+    assert subprocess.run(['dpkg', '--status', 'dpkg'],
+                          capture_output=True).returncode == 0
+    publish(machine / 'mirror', 'newone',
+            [built(machine, 'dpkg', '99'), built(machine, 'dss-unneeded')])
+    publish(machine / 'mirror', 'newone-backports',
+            [built(machine, 'dss-tools', '7.1', 'dpkg')])
+    before = state(machine)
+    (machine / 'fetched').mkdir()
+    files = source.fetch_all(['dss-tools'], 'newone',
+                             str(machine / 'fetched'), print)
+    assert [os.path.basename(path) for path in files] == [
+        'dpkg_99_all.deb', 'dss-tools_7.1_all.deb']
+    assert all(os.path.isfile(path) for path in files)
+    assert state(machine) == before
