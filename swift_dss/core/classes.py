@@ -180,6 +180,15 @@ class ClassTable:
         spec = self.specs.get(class_id)
         return spec or self.specs.get(UNCLASSIFIED) or _FALLBACK
 
+    def may_leave(self, class_ids: Iterable[int]) -> bool:
+        """False if a class of a version's stays on this cluster.
+
+        A copy in S3 is one of the whole version, so that class keeps all of
+        it here.
+        """
+        return all(self.spec(class_id).remote is not RemoteMode.NEVER
+                   for class_id in class_ids)
+
     @property
     def has_cold_copies(self) -> bool:
         """Whether a class has fewer warm copies than there may be."""

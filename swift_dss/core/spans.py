@@ -78,14 +78,15 @@ class ClassMap:
         return self.spans[-1].end if self.spans else 0
 
     def class_ids(self, size: Optional[int] = None) -> Set[int]:
-        """The classes that occur in an object of ``size`` bytes.
+        """The classes that occur in an object of ``size`` bytes; an empty
+        one has that of the tail.
 
         With ``size`` None the tail counts as present.
         """
         if size is None:
             return {span.class_id for span in self.spans} | {self.rest}
-        if not self.spans:
-            return {self.rest} if size else set()
+        if not self.spans or not size:
+            return {self.rest}
         return {span.class_id for span in self.split(0, size)}
 
     def class_at(self, offset: int) -> int:

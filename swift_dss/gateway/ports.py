@@ -61,7 +61,6 @@ class LocalVersion:
         """Bytes of the version."""
         return self.residency.content_length
 
-
 class LocalReader(abc.ABC):
     """The local bytes of one version, as they were when it was opened.
 

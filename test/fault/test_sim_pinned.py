@@ -93,7 +93,13 @@ PINNED: Dict[int, List[Step]] = {
               Step('new-hdd', 'n1', '/a/c0/o', 466, 3289120079),
               Step('replicate', 'n2', '/a/c0/o', 254, 3050695101),
               Step('put-back', 'n3', '/a/e1/l', 751, 4029802555),
-              Step('leave-ring', 'n2', '/a/c4/r', 619, 1248475587)]}
+              Step('leave-ring', 'n2', '/a/c4/r', 619, 1248475587)],
+    # A handoff has missed the POST of a class that may go to S3.
+    2000573: [Step('leave-ring', 'n5', '/a/c0/m', 970, 187555990),
+              Step('cut', 'n4', '/a/c0/o', 28, 1776064675),
+              Step('come-back', 'n3', '/a/c0/k', 218, 2002922088),
+              Step('post', 'n2', '/a/c2/x', 136, 3576398745),
+              Step('race', 'n4', '/a/c0/k', 174, 1105631561)]}
 
 
 @pytest.mark.parametrize('seed', PINNED)

@@ -131,12 +131,16 @@ class Asker(Witness):
     def kept(self, local: LocalVersion) -> RemoteCopy:
         """As :meth:`proven`, of a version of which others have stubs. If the
         record here names no copy, the version is sent first, which finds a
-        copy that is there.
+        copy that is there. One whose class here keeps it on this cluster is
+        not sent, but looked for: the others heard of a later class.
 
         :raises DssError: as :meth:`Witness.proven`
         """
         if local.residency.remote is None:
-            self._insist(local)
+            if self._may_leave(local):
+                self._insist(local)
+            elif self._means.repairer.follow(local):
+                local = self._local.describe(local.version, local.partition)
         return self.proven(local)
 
     def said(self, key: str) -> Optional[S3Head]:
@@ -248,10 +252,14 @@ class Asker(Witness):
             '%s: S3 has lost it; it is sent again from here'
             % name, self._conf.retry_after_seconds)
 
+    def _may_leave(self, local: LocalVersion) -> bool:
+        return self._table().may_leave(
+            local.class_map.class_ids(local.content_length))
+
     def _insist(self, local: LocalVersion) -> None:
         table = self._table()
         self._means.jobs.insist(local.version, local.partition, max(
-            local.class_map.class_ids(local.content_length), default=0,
+            local.class_map.class_ids(local.content_length),
             key=lambda class_id: table.spec(class_id).rank))
 
     def _left_to_others(self, local: LocalVersion) -> None:

@@ -27,8 +27,7 @@ def group_of_held(held: Held) -> str:
     class_map = classmap.decode(held.record.class_map_text)
     return group_name(
         split(held.name)[0], held.record.version.policy, tuple(sorted(
-            class_map.class_ids(held.record.content_length)
-            or {class_map.rest})))
+            class_map.class_ids(held.record.content_length))))
 
 
 class Adoption:

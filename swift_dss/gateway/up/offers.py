@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional
 
-from swift_dss.core.classes import RemoteMode
 from swift_dss.core.errors import DssError
 from swift_dss.gateway.peers.succession import Succession
 from swift_dss.gateway.ports import LocalVersion, LocalVersions, TableSource
@@ -44,16 +43,9 @@ class Offers:
             return None  # the uploader handles the cause
 
     def may_leave(self, local: LocalVersion) -> bool:
-        """False if any byte is of a class that stays on this cluster.
-
-        A copy in S3 is always a copy of the whole version, so one span
-        that must not leave keeps all of it here.
-        """
-        table = self.table()
-        return all(
-            table.spec(class_id).remote is not RemoteMode.NEVER
-            for class_id in local.class_map.class_ids(
-                local.content_length) or {local.class_map.rest})
+        """See :meth:`ClassTable.may_leave`."""
+        return self.table().may_leave(
+            local.class_map.class_ids(local.content_length))
 
     def may_send(self, job: UploadJob) -> bool:
         """True if it is this device's turn."""

@@ -74,7 +74,7 @@ class Admission:
         if not places:
             yield
             return
-        class_ids = class_map.class_ids(size) or {class_map.rest}
+        class_ids = class_map.class_ids(size)
         verdict = self._verdict(state, places, class_ids)
         if verdict.answer in _STATUS and pressures.renew(
                 server for server, _, _, _ in places):

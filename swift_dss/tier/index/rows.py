@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import (
     Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple)
 
-from swift_dss.core.classes import ClassTable, RemoteMode
+from swift_dss.core.classes import ClassTable
 from swift_dss.core.residency import Residency, Tier
 from swift_dss.core.spans import ClassMap
 from swift_dss.core.version import VersionId
@@ -127,15 +127,12 @@ def spans_of(class_map: ClassMap, residency: Residency, table: ClassTable,
 
 def wants_remote(spans: List[SpanRow], table: ClassTable,
                  rest: int = 0) -> bool:
-    """True if every class of a version lets it go to S3.
-
-    One class that stays on this cluster keeps the whole version here.
+    """See :meth:`ClassTable.may_leave`.
 
     :param rest: class of an empty version, which has no span: its name
         and metadata go to S3 like any other's
     """
-    return all(table.spec(class_id).remote is not RemoteMode.NEVER
-               for class_id in [row.class_id for row in spans] or [rest])
+    return table.may_leave([row.class_id for row in spans] or [rest])
 
 
 def _merged(class_map: ClassMap, residency: Residency

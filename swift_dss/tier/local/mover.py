@@ -241,8 +241,8 @@ class Mover:
         class_map = stored.file_map(self.in_force.table)
         rule = self.pins.judge(
             version.device, stored.name, stored.content_length,
-            stored.headers.get('Content-Type', ''), class_map.class_ids(
-                stored.content_length) or {class_map.rest})
+            stored.headers.get('Content-Type', ''),
+            class_map.class_ids(stored.content_length))
         return self._row(
             version, partition, stored.name, residency, class_map,
             put_at or float(version.timestamp.split('_')[0]), read_at,

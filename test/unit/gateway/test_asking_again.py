@@ -12,7 +12,7 @@ from support.clocks import ClockOf
 
 from support.nodes.gateway_node import CountingMetrics, FolderVersions
 
-from swift_dss.core.classes import ClassTable
+from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.config import GatewayConf
 from swift_dss.core.errors import RemoteCorrupt
 from swift_dss.core.residency import RemoteCopy
@@ -31,7 +31,7 @@ COPY = RemoteCopy('s3', 'p/key', ETAG, 1.0)
 class Node:
     """One version that is here and in S3, and who asks for it."""
 
-    def __init__(self, root):
+    def __init__(self, root, *specs):
         self.now = 1000.0
         self.head = S3Head(len(BODY), ETAG, {})
         self.asked = self.sent = self.repaired = 0
@@ -46,8 +46,9 @@ class Node:
             repairer=SimpleNamespace(follow=lambda local: False),
             prefix=SimpleNamespace(require_for_proof=lambda: None))
         self.asker = Asker(
-            Around(GatewayConf(endpoint='s3', prefix='p/'), ClassTable,
-                   CountingMetrics(), logging.getLogger('asking-again'),
+            Around(GatewayConf(endpoint='s3', prefix='p/'),
+                   lambda: ClassTable.of(specs), CountingMetrics(),
+                   logging.getLogger('asking-again'),
                    clock=ClockOf(self), pool=inline),
             SimpleNamespace(head=self._head), self.local, self.means)
 
@@ -164,3 +165,29 @@ def test_what_no_record_says_is_in_s3_is_sent_before_it_goes(node):
         with pytest.raises(NotProven):
             node.asker.kept(node.local.describe(node.version, '7'))
         assert (node.asked, node.sent) == (0, sent)
+
+
+@pytest.fixture
+def staying(tmp_path):
+    """The class of the version here keeps it on this cluster."""
+    node = Node(str(tmp_path), ClassSpec(
+        0, 'stays', 10, remote=RemoteMode.NEVER))
+    node.local.forget_remote(node.version, '7')
+    return node
+
+
+def test_what_stays_by_an_old_class_is_looked_for_and_not_sent(staying):
+    """Its node stood in for another, and missed the POST of a class."""
+    def follow(local):
+        staying.local.record_remote(staying.version, '7', COPY)
+        return True
+    staying.means.repairer.follow = follow
+    assert staying.asker.kept(
+        staying.local.describe(staying.version, '7')) == COPY
+    assert (staying.asked, staying.sent) == (1, 0)
+
+
+def test_what_stays_and_is_not_in_s3_keeps_its_bytes(staying):
+    with pytest.raises(NotProven, match='not in S3 yet'):
+        staying.asker.kept(staying.local.describe(staying.version, '7'))
+    assert staying.sent == 0
