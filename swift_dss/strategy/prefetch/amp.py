@@ -13,8 +13,8 @@ requested). The rules, by the numbers that the comments below use:
 4. A hit on a tagged unit asks for the ``p`` units after its set.
 5. A hit on the last unit of a set, unless it is old: ``p`` grows by the
    size of the request. The stream uses all that it gets.
-6. An unread prefetched unit that is about to leave is kept once, marked old,
-   loses its tag, and ``p`` falls by one.
+6. An unread prefetched unit that is about to leave is kept once if its stream
+   goes on, marked old, loses its tag, and ``p`` falls by one.
 7. A reader that waits for the first unit of a set as it comes: ``g`` grows by
    one. The unit was requested too late.
 8. When ``p`` falls, ``g`` becomes ``min(p - 1, g - 1)``; always ``g < p``.
@@ -70,21 +70,23 @@ class Run:
     :ivar until: the unit after the last that was asked for
     :ivar unit_seconds: in which it reads one unit while it does not have
         to wait; 0 if not known yet
+    :ivar read_at: when it was read last
     :ivar waited: its last read had to
     :ivar class_id: when it was found
     :ivar since: where the read ended by which it was found, bytes
     :ivar gone_on: how far it was read from there, units
     """
 
-    __slots__ = ('class_id', 'degree', 'gone_on', 'since', 'trigger',
-                 'unit_seconds', 'until', 'waited')
+    __slots__ = ('class_id', 'degree', 'gone_on', 'read_at', 'since',
+                 'trigger', 'unit_seconds', 'until', 'waited')
 
     def __init__(self, degree: int, trigger: int, class_id: int,
-                 since: int) -> None:
+                 since: int, read_at: float) -> None:
         self.degree = degree
         self.trigger = trigger
         self.class_id = class_id
         self.since = since
+        self.read_at = read_at
         self.gone_on = 0.0
         self.until = 0
         self.unit_seconds = 0.0
@@ -202,9 +204,11 @@ class Amp(Prefetch):
             unit = self._units.get((account, object_id, number))
             if unit is None or unit.used or unit.old or unit.run is None:
                 continue
-            spare = unit.old = True  # rule 6
-            unit.tag = False
             run = unit.run
+            # Rule 6; a stream goes on that was read after half of the time.
+            spare |= now - run.read_at <= run.read_at - unit.at
+            unit.old = True
+            unit.tag = False
             run.degree = max(1, run.degree - 1)
             run.trigger = max(0, min(run.degree - 1, run.trigger - 1))
         return spare
@@ -288,7 +292,7 @@ class Amp(Prefetch):
         degree = max(1, min(max(degree, trigger + 1), self._max_degree - 1,
                             self._likely(kind, 0.0, access)))
         return Run(degree, min(trigger, degree - 1), access.class_id,
-                   access.offset + access.length)
+                   access.offset + access.length, access.now)
 
     def _likely(self, kind: Kind, gone_on: float, access: Access) -> int:
         """Units that a stream will likely read from here; if any, then as
@@ -308,6 +312,7 @@ class Amp(Prefetch):
 
     def _pace(self, run: Run, access: Access, before: float) -> None:
         units = access.length / self._unit_bytes
+        run.read_at = access.now
         gone_on = self._gone_on(run, access)
         if gone_on > run.gone_on:
             self._lengths.went_on((access.account, run.class_id),

@@ -40,7 +40,7 @@ from typing import Any, Dict, Hashable, List, Optional, Tuple
 from swift_dss.strategy.prefetch.base import (
     ITEM_BYTES, Access, Prefetch, Settings, Urgency, Want, clip)
 from swift_dss.strategy.prefetch.follows import LIKELY, Follows
-from swift_dss.strategy.prefetch.graph_nodes import Node, Nodes
+from swift_dss.strategy.prefetch.graph_nodes import Node, Nodes, Trail
 from swift_dss.strategy.prefetch.seq import STREAM_READS, Stream, Streams
 
 #: Reads of a client that a read is taken to follow.
@@ -74,20 +74,6 @@ class GraphStream(Stream):
         self.node = 0
 
 
-class _Trail:
-    """The last reads of a client.
-
-    :ivar nodes: their numbers, the last read at the end
-    :ivar in_line: the last was foreseen by those before it
-    """
-
-    __slots__ = ('in_line', 'nodes')
-
-    def __init__(self) -> None:
-        self.nodes: List[int] = []
-        self.in_line = False
-
-
 class Graph(Prefetch):
     """See above; the contract is :class:`Prefetch`."""
 
@@ -108,7 +94,7 @@ class Graph(Prefetch):
         self._streams = Streams(small // ITEM_BYTES, GraphStream)
         self._client_limit = max(1, small // CLIENT_BYTES)
         #: By account and client.
-        self._trails: OrderedDict[Tuple[str, Hashable], _Trail] = \
+        self._trails: OrderedDict[Tuple[str, Hashable], Trail] = \
             OrderedDict()
         self._follows = Follows(
             min(FOLLOWED_ACCOUNTS, max(1, small // ITEM_BYTES)))
@@ -164,9 +150,10 @@ class Graph(Prefetch):
         spare = False
         for node in self.nodes.overlapping((account, object_id), offset,
                                            offset + length):
-            if node.state != Node.UNREAD or node.old:
+            if node.state != Node.UNREAD or not node.due:
                 continue
-            spare = node.old = True
+            spare = spare or self._is_awaited(node)
+            node.due = 0
             node.tag = False
             root = self.nodes.get(node.root)
             if root is not None and root.degree:
@@ -231,10 +218,11 @@ class Graph(Prefetch):
         trail = self._trails.get((access.account, access.client))
         if trail is not None:
             trail.nodes[-1] = came_to.number
+            trail.steps += 1
             self._went(access.account, trail, True)
         return [came_to]
 
-    def _went(self, account: str, trail: _Trail, in_line: bool) -> None:
+    def _went(self, account: str, trail: Trail, in_line: bool) -> None:
         """A client went on from a node that foresaw something."""
         self._follows.told(account, trail.in_line, in_line)
         trail.in_line = in_line
@@ -245,7 +233,7 @@ class Graph(Prefetch):
             (access.account, access.object_id), access.offset,
             access.offset + access.length)
         who = (access.account, access.client)
-        trail = self._trails.pop(who, None) or _Trail()
+        trail = self._trails.pop(who, None) or Trail()
         self._judge(access.account, trail, nodes[0])
         for number in trail.nodes:
             before = self.nodes.get(number)
@@ -257,12 +245,13 @@ class Graph(Prefetch):
             self.nodes.count(node)
             node.wrong = False
         trail.nodes = [*trail.nodes, nodes[-1].number][-self._window:]
+        trail.steps += 1
         self._trails[who] = trail
         if len(self._trails) > self._client_limit:
             self._trails.popitem(last=False)
         return nodes
 
-    def _judge(self, account: str, trail: _Trail, node: Node) -> None:
+    def _judge(self, account: str, trail: Trail, node: Node) -> None:
         """Note whether ``node``, which a client reads next, was foreseen."""
         before = [known for known in map(self.nodes.get, trail.nodes)
                   if known is not None]
@@ -292,11 +281,18 @@ class Graph(Prefetch):
 
     def _adapt(self, root: Node, node: Node, late: bool) -> None:
         """A node that the expansion of ``root`` wanted was read."""
-        if node.last and not node.old:
+        if node.last and node.due:
             root.degree = min(self._max_degree, root.degree + 1)
         if node.first and late:
             root.trigger = min(root.trigger + 1, self._max_degree - 1)
             root.degree = max(root.degree, root.trigger + 1)
+
+    @staticmethod
+    def _is_awaited(node: Node) -> bool:
+        """True if the reader for whom ``node`` was fetched may still come to
+        it; else it went elsewhere.
+        """
+        return node.reader is not None and node.reader.steps < node.due
 
     def _was_reached(self, node: Node) -> bool:
         """True if the node that led to ``node`` was read since ``node`` was
@@ -309,8 +305,9 @@ class Graph(Prefetch):
     def _settle(node: Node, state: int) -> None:
         """End an expansion's request for a node."""
         node.state = state
-        node.first = node.last = node.tag = node.old = False
-        node.root = 0
+        node.first = node.last = node.tag = False
+        node.root = node.due = 0
+        node.reader = None
 
     def _expand(self, node: Node, root: Node, access: Access,
                 room_bytes: int) -> List[Want]:
@@ -320,6 +317,7 @@ class Graph(Prefetch):
             node.trigger = root.trigger or FIRST_DEGREE // 2
         node.degree = max(node.degree, node.trigger + 1)
         likely_nodes = self._likely(node, access)
+        reader = self._trails.get((access.account, access.client))
         wants = clip([Want(
             access.account, likely.place[1], likely.start,
             min(likely.end - likely.start, self._longest_bytes),
@@ -328,6 +326,8 @@ class Graph(Prefetch):
         for place, (_, likely) in enumerate(likely_nodes[:len(wants)]):
             likely.root = node.number
             likely.asked_turn = self._turn
+            likely.reader = reader
+            likely.due += reader.steps if reader is not None else 0
             likely.state = Node.ASKED
             likely.first = place == 0
             likely.last = place == len(wants) - 1
@@ -363,6 +363,7 @@ class Graph(Prefetch):
                     current.state == Node.ABSENT:
                 best_first.append((-weight, current))
                 current.via = via[number]
+                current.due = len(seen) - 1
             # The successors of this read are not counted yet.
             reads = max(1, current.count - (current is node))
             for after, count in list(current.edges.items()):

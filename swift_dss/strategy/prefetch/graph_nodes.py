@@ -35,12 +35,31 @@ MAX_TOUCHED = 64
 _Place = Tuple[str, Hashable]
 
 
+class Trail:
+    """The last reads of a client.
+
+    :ivar nodes: their numbers, the last read at the end
+    :ivar in_line: the last was foreseen by those before it
+    :ivar steps: nodes that it came to so far
+    """
+
+    __slots__ = ('in_line', 'nodes', 'steps')
+
+    def __init__(self) -> None:
+        self.nodes: List[int] = []
+        self.steps = 0
+        self.in_line = False
+
+
 class Node:
     """A range, its count of reads, and its successors.
 
     :ivar edges: node number to how often that was read soon after this
     :ivar degree: ``p`` of expansions that begin here; 0: none has yet
     :ivar trigger: ``g`` of them
+    :ivar due: how many nodes its reader will have come to when it reads this,
+        by the expansion that wanted it; 0 once it had its last chance
+    :ivar reader: for whom it was wanted
     :ivar root: number of the node whose expansion wanted this; 0: none
     :ivar tag: a read of it asks for more
     :ivar via: number of the node that the expansion came to it from
@@ -49,13 +68,12 @@ class Node:
     :ivar first: it is the first of its expansion
     :ivar last: and the last
     :ivar state: where its bytes are, as far as we were told
-    :ivar old: it was kept on its last chance
     :ivar wrong: it was fetched in vain; not again until it is read
     """
 
-    __slots__ = ('asked_turn', 'count', 'degree', 'edges', 'end', 'first',
-                 'last', 'number', 'old', 'place', 'read_turn', 'root',
-                 'start', 'state', 'tag', 'trigger', 'via', 'wrong')
+    __slots__ = ('asked_turn', 'count', 'degree', 'due', 'edges', 'end',
+                 'first', 'last', 'number', 'place', 'read_turn', 'reader',
+                 'root', 'start', 'state', 'tag', 'trigger', 'via', 'wrong')
 
     #: Not here; asked for; here and not read yet; here and read.
     ABSENT, ASKED, UNREAD, READ = range(4)
@@ -71,7 +89,9 @@ class Node:
         self.degree = self.trigger = self.root = 0
         self.via = self.asked_turn = self.read_turn = 0
         self.state = self.ABSENT
-        self.first = self.last = self.tag = self.old = self.wrong = False
+        self.first = self.last = self.tag = self.wrong = False
+        self.due = 0
+        self.reader: Optional[Trail] = None
 
 
 class Nodes:
@@ -188,7 +208,8 @@ class Nodes:
         node.count = second.count
         self._edges += 1
         second.wrong, second.state = node.wrong, node.state
-        second.root, second.old = node.root, node.old
+        second.root = node.root
+        second.due, second.reader = node.due, node.reader
         second.via, second.asked_turn = node.via, node.asked_turn
         second.read_turn = node.read_turn
         second.tag, node.tag = node.tag, False

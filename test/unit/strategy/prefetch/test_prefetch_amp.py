@@ -142,6 +142,15 @@ def test_rule_6_an_unread_unit_is_kept_once_and_the_degree_falls():
     assert read(amp, 6, hit=False) == [(7, 4)]
 
 
+@pytest.mark.parametrize('seconds, kept', [(20.0, True), (21.0, False)])
+def test_rule_6_a_unit_of_a_stream_that_ended_is_not_kept(seconds, kept):
+    """Its last read was 10 s after the unit was requested."""
+    amp = begun()
+    read(amp, 2, at=10.0)
+    assert amp.on_last_chance('a', 'x', 5 * UNIT, UNIT, seconds) == kept
+    assert run_of(amp, 3).degree == 3
+
+
 def test_rule_6_the_degree_never_falls_below_one():
     amp = begun()
     for unit in (2, 3, 4, 5):

@@ -322,6 +322,16 @@ def test_what_leaves_unread_is_kept_once_and_lowers_the_degree():
     assert (root.degree, root.trigger) == (3, 1)
 
 
+@pytest.mark.parametrize('elsewhere, kept', [(3, True), (4, False)])
+def test_what_its_reader_has_left_behind_is_not_kept(elsewhere, kept):
+    """The fourth after a place: in vain once four others were read."""
+    graph, places = begun()
+    arrive(graph, read(graph, places[0]))
+    for turn in range(elsewhere):
+        read(graph, 90000 + 100 * turn)
+    assert graph.on_last_chance('a', 'x', places[4], 10, 0.0) == kept
+
+
 def test_what_was_fetched_in_vain_is_not_fetched_again_until_it_is_read():
     graph, places = begun()
     arrive(graph, read(graph, places[0]))
