@@ -15,6 +15,9 @@ from swift_dss.block.lab.machine import GuestDied
 from swift_dss.core.errors import BadConfig
 
 _Made = TypeVar('_Made')
+#: The newest series that the modules were tried on. What a later one of
+#: Debian's asks for is no fault of a change here.
+_TRIED = (7, 3)
 
 
 @pytest.fixture(autouse=True, scope='module')
@@ -39,10 +42,27 @@ def _is_of(release: str, kernel: str) -> bool:
     """The newest kernel is one that is newer than any that we name."""
     if kernel != 'newest':
         return release.startswith(kernel + '.')
-    return tuple(map(int, release.split('.')[:2])) > (6, 12)
+    return _series(release) > (6, 12)
 
 
-@pytest.mark.parametrize('kernel', stock.KERNELS)
+def _series(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split('.')[:2]))
+
+
+@pytest.fixture
+def kernel(request: pytest.FixtureRequest) -> str:
+    """One of ``stock.KERNELS``; a test of one that nobody has tried may
+    fail."""
+    name: str = request.param
+    if name == 'newest':
+        release = stock.prepare(name, print).release
+        if _series(release) > _TRIED:
+            request.applymarker(pytest.mark.xfail(
+                reason='nobody has tried %s yet' % release))
+    return name
+
+
+@pytest.mark.parametrize('kernel', stock.KERNELS, indirect=True)
 def test_modules_build_without_a_warning(kernel):
     made = _or_skip(kernel, stock.prepare, print)
     assert _is_of(made.release, kernel)
@@ -66,7 +86,7 @@ def test_a_kernel_is_found_that_the_lists_of_apt_lack(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('kernel', [
     pytest.param(name, marks=pytest.mark.slow) if name == '6.1' else name
-    for name in stock.KERNELS])
+    for name in stock.KERNELS], indirect=True)
 def test_modules_build_load_and_work(kernel):
     text = _or_skip(kernel, stock.run, 1200.0, print, print)
     booted = re.findall(r'stock-lab: (\d\S+)', text)
