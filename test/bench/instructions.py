@@ -2,8 +2,9 @@
 
 The same figure on a busy machine as on an idle one: valgrind counts what the
 process of an object server executes outside the kernel, for requests that a
-client in another process makes over one connection. Needs valgrind with its
-headers, and a C compiler.
+client in another process makes over one connection. Stock objects are asked
+of Swift's own controller. A daemon's socket is there, and a process that
+empties it. Needs valgrind with its headers, and a C compiler.
 
     python test/bench/instructions.py --devices /mnt/xfs
     python test/bench/instructions.py --devices /mnt/xfs --only 'GET 65536'
@@ -90,8 +91,7 @@ CASES = [Case('GET', 4096, '-', 30), Case('GET', 65536, '-', 30),
 
 
 def _connected(app: Any) -> Any:
-    """(a socket, a process) that takes orders and asks a server of ``app``.
-    """
+    """(a socket, a process) that takes orders and asks a server of ``app``."""
     import eventlet
     from eventlet import wsgi
     listener = eventlet.listen(('127.0.0.1', 0))
@@ -110,38 +110,47 @@ def serve(devices: str, root: str, only: str) -> None:
     """Under valgrind: the object server, and what asks it."""
     import eventlet
     eventlet.monkey_patch()
-    from request_path import prepare
+    from request_path import daemon, prepare
 
     dump = ctypes.PyDLL(os.path.join(root, 'dump.so')).dump
     logging.getLogger().addHandler(logging.NullHandler())
     conf = dict(prepare(devices, root), log_level='ERROR')
+    from swift.obj.server import ObjectController
+
     from swift_dss.objserver.server import DssObjectController
     from swift_dss.objserver.settings import node_for
-    app = DssObjectController(conf)
-    node = node_for(conf, app.logger)
-    control, client = _connected(app)
+    # By the number of a policy.
+    apps = [DssObjectController(dict(conf)), ObjectController(dict(conf))]
+    node = node_for(conf, apps[0].logger)
+    asked = [_connected(app) for app in apps]
 
     def ask(case: Case, side: Side, count: int) -> None:
+        control = asked[side.policy][0]
         control.sendall(('%s %d %d %s %d %s\n' % (
             case.method, case.size, count, case.span, side.policy,
             side.class_map)).encode())
         if control.recv(1) != b'.':
             raise SystemExit('%s: the client has failed' % case.name)
 
-    for case in CASES:
-        for name, side in SIDES.items() if only in case.name else ():
-            node.conf = dataclasses.replace(
-                node.conf, io=dataclasses.replace(
-                    node.conf.io, block_checksums=side.checks))
-            if case.method == 'GET':
-                ask(case._replace(method='PUT', span='-'), side, 8)
-            ask(case, side, case.count)
-            gc.collect()
-            dump(b'before')
-            ask(case, side, case.count)
-            dump(('%s|%s' % (case.name, name)).encode())
-    control.close()
-    client.wait()
+    def count(case: Case, name: str, side: Side) -> None:
+        node.conf = dataclasses.replace(
+            node.conf, io=dataclasses.replace(
+                node.conf.io, block_checksums=side.checks))
+        if case.method == 'GET':
+            ask(case._replace(method='PUT', span='-'), side, 8)
+        ask(case, side, case.count)
+        gc.collect()
+        dump(b'before')
+        ask(case, side, case.count)
+        dump(('%s|%s' % (case.name, name)).encode())
+
+    with daemon(root):
+        for case in CASES:
+            for name, side in SIDES.items() if only in case.name else ():
+                count(case, name, side)
+    for control, client in asked:
+        control.close()
+        client.wait()
 
 
 def counted(root: str) -> Dict[str, int]:

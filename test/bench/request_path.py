@@ -17,6 +17,7 @@ import eventlet
 eventlet.monkey_patch()
 
 import argparse  # noqa: E402
+import contextlib  # noqa: E402
 import cProfile  # noqa: E402
 import io  # noqa: E402
 import logging  # noqa: E402
@@ -27,7 +28,7 @@ import subprocess  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
-from typing import Any, Dict, List, Tuple  # noqa: E402
+from typing import Any, Dict, Iterator, List, Tuple  # noqa: E402
 
 from swift.common import storage_policy, utils  # noqa: E402
 
@@ -86,6 +87,24 @@ def prepare(devices: str, root: str) -> Dict[str, str]:
     return {'devices': devices, 'mount_check': 'false',
             'swift_dir': root, 'fallocate_reserve': '0',
             'dss_conf': os.path.join(root, 'dss.conf')}
+
+
+@contextlib.contextmanager
+def daemon(root: str) -> Iterator[None]:
+    """The socket of a daemon, and a process that empties it.
+
+    :param root: of :func:`prepare`
+    """
+    listener = subprocess.Popen(
+        [sys.executable, '-c', _LISTENER, os.path.join(root, 'events.sock')],
+        stdout=subprocess.PIPE)
+    assert listener.stdout is not None
+    try:
+        listener.stdout.readline()
+        yield
+    finally:
+        listener.kill()
+        listener.communicate()
 
 
 class Bench:
@@ -185,11 +204,7 @@ def main() -> None:
     args = options.parse_args()
     logging.getLogger().addHandler(logging.NullHandler())
     with tempfile.TemporaryDirectory() as root:
-        listener = subprocess.Popen(
-            [sys.executable, '-c', _LISTENER,
-             os.path.join(root, 'events.sock')], stdout=subprocess.PIPE)
-        try:
-            listener.stdout.readline()
+        with daemon(root):
             bench = Bench(args.devices, root)
             sizes = [int(size) for size in args.sizes.split(',')]
             if args.profile:
@@ -198,9 +213,6 @@ def main() -> None:
             for operation in OPERATIONS:
                 for size in sizes[:1] if operation == 'HEAD' else sizes:
                     compare(bench, operation, size, args.rounds)
-        finally:
-            listener.kill()
-            listener.wait()
 
 
 if __name__ == '__main__':
