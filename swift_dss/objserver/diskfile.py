@@ -28,6 +28,7 @@ from swift_dss.objserver import posts, tags
 from swift_dss.objserver.extents import CLIENT, REPLICATE, VersionBytes
 from swift_dss.objserver.manager import DssManagerBase
 from swift_dss.objserver.reader import DssDiskFileReader
+from swift_dss.objserver.stock import attributes
 from swift_dss.objserver.travel import sending
 from swift_dss.objserver.travel.arriving import Arriving
 from swift_dss.objserver.writer import DssDiskFileWriter
@@ -67,6 +68,7 @@ class DssDiskFileBase(BaseDiskFile):
     #: The session of ssync that sends it, and the bytes to send.
     dss_session: Optional[sending.Session] = None
     dss_parcel: Optional[sending.Parcel] = None
+    _read_and_validate_metadata = attributes.read_and_validate
 
     @property
     def dss_device(self) -> str:

@@ -43,12 +43,12 @@ from swift_dss.core.residency import (
 from swift_dss.core.version import VersionId
 from swift_dss.io import residency_store
 from swift_dss.io.classified import Piece, write_pieces
-from swift_dss.io.place import attributes
 from swift_dss.io.pools import Job
 from swift_dss.io.sums import blocks
 from swift_dss.io.sums.blocks import Summer
 from swift_dss.io.sums.hashing import Hasher, Stream
 from swift_dss.objserver import tags
+from swift_dss.objserver.stock import attributes
 
 #: As numbers: a flag's "&" takes a microsecond, its ``value`` half of that.
 _SSD_BIT, _HDD_BIT = Tier.SSD.value, Tier.HDD.value

@@ -17,7 +17,7 @@ from swift.obj.diskfile import read_metadata, write_metadata
 from swift_dss.core.limits import EVENT_BATCH_SECONDS, MAX_EVENT_BYTES
 from swift_dss.core.spans import ClassMap, Span
 from swift_dss.core.version import VersionId
-from swift_dss.io.place.attributes import VALUE_BYTES
+from swift_dss.objserver.stock.attributes import VALUE_BYTES
 from swift_dss.objserver import events
 from swift_dss.tier.hear.ledger import bytes_by_class
 from swift_dss.wire import classmap, control
