@@ -52,6 +52,8 @@ from swift_dss.objserver.many.rows import Rows
 from swift_dss.objserver.figures.pressures import Pressures
 from swift_dss.objserver.figures.summaries import Summaries
 from swift_dss.objserver.reader import HELD_BYTES, RottenBlock, begun
+from swift_dss.objserver.stock import logline
+from swift_dss.objserver.stock.borrowed import with_functions
 from swift_dss.objserver.travel import arriving
 from swift_dss.objserver.travel.newest import Newest
 from swift_dss.wire import backlog, names
@@ -68,6 +70,9 @@ _REPLICATION = 'HTTP_X_BACKEND_REPLICATION'
 _STUB = 'HTTP_' + names.BACKEND_STUB.upper().replace('-', '_')
 _READER = 'HTTP_' + names.BACKEND_READER.upper().replace('-', '_')
 _IF_LOCAL = 'HTTP_' + names.BACKEND_IF_LOCAL.upper().replace('-', '_')
+#: Swift's ``__call__``, with our line for the log.
+_answer = with_functions(ObjectController.__call__,
+                         get_log_line=logline.line)
 
 
 class DssObjectController(ObjectController):
@@ -109,7 +114,7 @@ class DssObjectController(ObjectController):
             return requests.answer(env, start_response, copy.dss_rows, copy,
                                    self.logger)
         while True:
-            body = super().__call__(env, start_response)
+            body = _answer(self, env, start_response)
             if env['REQUEST_METHOD'] != 'GET' or isinstance(body, list) \
                     or env.pop(_IS_BEGUN, False):
                 return body
