@@ -19,7 +19,7 @@ def with_functions(method: Callable[..., Any],
     for name in functions:
         if name not in code.co_names:
             raise AttributeError('%s does not call %s' % (
-                method.__qualname__, name))
+                method.__name__, name))
     return FunctionType(
         code, dict(method.__globals__, **functions), method.__name__,
         method.__defaults__, method.__closure__)
