@@ -272,14 +272,16 @@ class DssDiskFileBase(BaseDiskFile):
         for name in _TIER_COUNTERS[tiers]:
             self._logger.increment(name)
         size, at = self._content_length or 0, time.time()
+        node, is_manifest = self.manager.dss_node, self.dss_is_manifest
+        is_recorded = node.recorder.is_on()
         for start, end in ranges:
-            self.manager.dss_node.events.send_read(
+            node.events.send_read(
                 version.device, encode_read(
                     version, source.partition, size, start, end - start,
-                    tiers, at, self.dss_is_manifest, source.client,
+                    tiers, at, is_manifest, source.client,
                     classmap.encode_part(source.class_map, start, end)),
                 at_once=source.lacks_bytes)
-            if end > start:
+            if is_recorded and end > start:
                 self._record('GET', version, size, source.class_map, start,
                              end - start)
 

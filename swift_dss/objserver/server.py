@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import (
@@ -93,18 +93,16 @@ class DssObjectController(ObjectController):
         super().setup(conf)
         native.keep_freed_memory()
         self._dss_listed = Updates(conf, self.logger)
-        self._dss_pressures = Pressures(conf, self.logger)
-        self._dss_summaries = Summaries(conf, self.logger)
-        self._dss_newest = Newest(conf, self.logger,
-                                  self._diskfile_router)
+        self._dss_own: Dict[str, Any] = {
+            names.PRESSURE_PATH: Pressures(conf, self.logger),
+            names.STATUS_PATH: Summaries(conf, self.logger),
+            names.NEWEST_PATH: Newest(conf, self.logger,
+                                      self._diskfile_router)}
 
     def __call__(self, env: Any, start_response: Any) -> Any:
-        if env['PATH_INFO'] == names.PRESSURE_PATH:
-            return self._dss_pressures(env, start_response)
-        if env['PATH_INFO'] == names.STATUS_PATH:
-            return self._dss_summaries(env, start_response)
-        if env['PATH_INFO'] == names.NEWEST_PATH:
-            return self._dss_newest(env, start_response)
+        own = self._dss_own.get(env['PATH_INFO'])
+        if own is not None:
+            return own(env, start_response)
         if env['PATH_INFO'] == names.MANY_PATH:
             copy = self._copy()
             copy.dss_rows = Rows(self.logger, self.node_timeout,

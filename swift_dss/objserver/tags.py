@@ -29,9 +29,11 @@ _BLOCK_TEXTS = [text.replace('ssd', 'block') for text in _TIER_TEXTS]
 _STORED_NAMES = tuple(
     (name, name + '-0')
     for name in (names.TRANSIENT_MAP, names.SYSMETA_MAP))
-#: Names of headers, and their keys in a WSGI environment.
+#: Names of headers, their keys in a WSGI environment, and that of the first
+#: part of a long one.
 _REQUEST_NAMES = tuple(
-    (name, 'HTTP_' + name.upper().replace('-', '_'))
+    (name, 'HTTP_' + name.upper().replace('-', '_'),
+     'HTTP_' + name.upper().replace('-', '_') + '_0')
     for name in (names.BACKEND_MAP, names.TRANSIENT_MAP, names.SYSMETA_MAP))
 
 
@@ -41,10 +43,11 @@ def of_request(request: Any, logger: Any) -> ClassMap:
     :param request: ``swob.Request``
     """
     env = request.environ
-    for name, key in _REQUEST_NAMES:
+    for name, key, first in _REQUEST_NAMES:
         # Swift normalises each name at every lookup in headers.
-        if key in env or key + '_0' in env:
-            class_map = _read(name, request.headers, logger)
+        text = env.get(key)
+        if text is not None or first in env:
+            class_map = _read(name, text, request.headers, logger)
             if class_map is not None:
                 return class_map
     return UNCLASSIFIED_MAP
@@ -56,8 +59,9 @@ def of_metadata(metadata: Mapping[str, str], logger: Any) -> ClassMap:
     :param metadata: as a diskfile has it: names in title case
     """
     for name, first in _STORED_NAMES:
-        if name in metadata or first in metadata:
-            class_map = _read(name, metadata, logger)
+        text = metadata.get(name)
+        if text is not None or first in metadata:
+            class_map = _read(name, text, metadata, logger)
             if class_map is not None:
                 return class_map
     return UNCLASSIFIED_MAP
@@ -91,9 +95,11 @@ def with_tier(response: Any, opened: Any) -> Any:
     if residency is not None and response.status_int < 400:
         node, device = opened.manager.dss_node, opened.dss_device
         texts = _BLOCK_TEXTS if node.is_block(device) else _TIER_TEXTS
-        response.headers[names.BACKEND_TIER] = texts[
-            residency.tiers if residency.extents else Tier.SSD]
-        response.headers[names.BACKEND_BACKLOG] = str(node.backlog_ms(device))
+        # Their names are in title case, which Swift would see to.
+        dict.update(response.headers, {
+            names.BACKEND_TIER: texts[
+                residency.tiers if residency.extents else Tier.SSD],
+            names.BACKEND_BACKLOG: str(node.backlog_ms(device))})
     return response
 
 
@@ -107,14 +113,11 @@ def with_at_hand(response: Any, opened: Any) -> Any:
     return response
 
 
-def _read(name: str, headers: Mapping[str, str],
+def _read(name: str, text: Optional[str], headers: Mapping[str, str],
           logger: Any) -> Optional[ClassMap]:
-    text = headers.get(name)
     try:
         if text is not None:
             return _decode(text)
-        if name + '-0' not in headers:
-            return None
         return classmap.from_headers(name, headers)
     except BadClassInput as err:
         logger.increment(_DAMAGED)

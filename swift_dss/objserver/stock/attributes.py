@@ -16,6 +16,7 @@ it was there; if it does not, Swift's own function reads again and judges.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 from hashlib import md5
@@ -35,6 +36,8 @@ _KEY = METADATA_KEY.decode('ascii')
 _CHECKSUM_KEY = METADATA_CHECKSUM_KEY.decode('ascii')
 #: In the first bytes of metadata that Python 3 has pickled.
 _PICKLED_BYTES, _FIRST_BYTES = b'_codecs\nencode', 32
+#: How text is made bytes.
+_TEXT = 'utf8', 'surrogateescape'
 
 
 def read(source: Any, add_missing_checksum: bool = False) -> Dict[str, Any]:
@@ -52,16 +55,14 @@ def read(source: Any, add_missing_checksum: bool = False) -> Dict[str, Any]:
     except OSError:
         is_whole = False
     if is_whole and _PICKLED_BYTES in raw[:_FIRST_BYTES]:
-        return {_as_text(name): _as_text(value) for name, value in unpickle(
-            raw, encoding='bytes').items()}
+        with contextlib.suppress(AttributeError):
+            # Each is bytes, as Swift writes them.
+            return {name.decode(*_TEXT): value.decode(*_TEXT)
+                    for name, value in unpickle(
+                        raw, encoding='bytes').items()}
     metadata: Dict[str, Any] = _read_file_metadata(
         source, add_missing_checksum)
     return metadata
-
-
-def _as_text(item: Any) -> Any:
-    return item.decode('utf8', 'surrogateescape') \
-        if isinstance(item, bytes) else item
 
 
 def write(fd: int, metadata: Dict[str, Any]) -> None:
@@ -80,8 +81,7 @@ def write(fd: int, metadata: Dict[str, Any]) -> None:
 
 
 def _as_bytes(item: Any) -> Any:
-    return item.encode('utf8', 'surrogateescape') \
-        if isinstance(item, str) else item
+    return item.encode(*_TEXT) if isinstance(item, str) else item
 
 
 #: Swift's ``_finalize_put``, for writers of ours.
