@@ -68,6 +68,9 @@ class PageCache:
 
         :param start: counted from the offset of the look
         """
+        if not start and not stop % CHUNK_BYTES:
+            # All of a large read but its end.
+            return [*map(bytes, self.chunks[:stop // CHUNK_BYTES])]
         if stop <= CHUNK_BYTES:
             return [bytes(self._views[0][start:stop])]
         pieces: List[Any] = []

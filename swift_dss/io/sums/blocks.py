@@ -121,20 +121,20 @@ class BlockSums:
             last may have more than ``length`` says
         """
         at, block = 0, offset // BLOCK_BYTES
-        first = self._first
-        for part in data:
-            end = at + BLOCK_BYTES
-            if end > length:
-                # The version's last block is shorter than others.
-                if at == length or offset + length != self.content_length:
-                    break
-                part, end = memoryview(part)[:length - at], length
+        first, whole = self._first, length // BLOCK_BYTES
+        for part in data[:whole]:
             expected = first[block] if block < len(first) \
                 else self.expected(block)
             # Once a block of each read: every call less counts.
             if expected and (_xxh3(part) & 0xffffffff or 1) != expected:
                 break
-            at, block = end, block + 1
+            at, block = at + BLOCK_BYTES, block + 1
+        else:
+            # The version's last block is shorter than others.
+            if at < length and offset + length == self.content_length and \
+                    self.is_right(block, memoryview(
+                        data[whole])[:length - at]):
+                at = length
         return at
 
 
