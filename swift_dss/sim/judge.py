@@ -103,7 +103,7 @@ def _of_file(hash_dir: str, name: str, capacity_file: str,
             path, capacity_file % (stamp + coded + index), keys, is_lost)
     except (OSError, ValueError, KeyError, struct.error) as err:
         return Replica(stamp, None, False, '%s: %s' % (
-            type(err).__name__, err), False, _key_of(path), *of_fragment)
+            type(err).__name__, err), False, key_of(path), *of_fragment)
     return Replica(stamp, body, False, '', local, key, *of_fragment)
 
 
@@ -117,7 +117,8 @@ def _read(path: str, is_lost: Callable[[str], bool]) -> bytes:
         os.close(opened)
 
 
-def _key_of(path: str) -> str:
+def key_of(path: str) -> str:
+    """The key that the record of a data file names; empty if it has none."""
     try:
         remote = _record(os.getxattr(path, 'user.dss.residency'))[2]
     except (OSError, ValueError, struct.error):

@@ -12,7 +12,8 @@ again while many clients read cold objects, for two systems in turn:
     a policy whose devices are file systems of the same HDDs
 
 The flood comes through a proxy of its own, because proxies can be added and
-are not measured. Hot clients pause between requests, so that the disks are
+are not measured; both cache accounts and containers, as with memcached. Hot
+clients pause between requests, so that the disks are
 flooded and not the CPU of a small machine. To tell the CPU's part from the
 disks', a client also asks the object server for ``/healthcheck``, which
 touches no disk: its latency is the delay of the worker itself.
@@ -31,7 +32,8 @@ from typing import (
 from swift_dss.aio import layout, processes, rings, storage
 from swift_dss.bench import figures
 from swift_dss.bench.cluster import load
-from swift_dss.bench.cluster.bed import Bed, BenchCluster, change
+from swift_dss.bench.cluster.bed import (
+    Bed, BenchCluster, change, remember)
 from swift_dss.bench.cluster.client import BenchFailed, Client, Request, Target
 from swift_dss.bench.cluster.cold import Cold
 from swift_dss.wire import names
@@ -144,6 +146,7 @@ class FloodCluster(BenchCluster):
     def _configure(self) -> None:
         super()._configure()
         conf = self.conf
+        remember(conf.path('etc', 'proxy-server.conf'))
         change(conf.path('etc', 'dss-classes.conf'), COLD_CLASS_OPTIONS)
         change(conf.path('etc', 'swift.conf'), {
             'storage-policy:%d' % STOCK_HDD_INDEX: {

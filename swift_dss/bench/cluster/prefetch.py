@@ -23,7 +23,6 @@ memory.
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import json
 import math
@@ -98,20 +97,12 @@ class Cell:
 
 class PrefetchCluster(bed.BenchCluster):
     """One replica, so that a reader meets the copy that was fetched for it;
-    and a proxy that caches accounts and containers, as with memcached: without
-    it, asking for them is half of a local read.
+    and a proxy that caches.
     """
 
     def _configure(self) -> None:
         super()._configure()
-        proxy = self.conf.path('etc', 'proxy-server.conf')
-        parser = configparser.RawConfigParser()
-        parser.read(proxy)
-        first, rest = parser.get('pipeline:main', 'pipeline').split(None, 1)
-        bed.change(proxy, {
-            'pipeline:main': {'pipeline': '%s memory %s' % (first, rest)},
-            'filter:memory': {'paste.filter_factory':
-                              'swift_dss.aio.memory:filter_factory'}})
+        bed.remember(self.conf.path('etc', 'proxy-server.conf'))
         rings.write(self.conf.etc, 'object', 1, self.conf.object_port,
                     self.conf.device_names)
 

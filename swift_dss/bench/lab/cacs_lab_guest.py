@@ -113,8 +113,7 @@ class GuestCluster(BenchCluster):
         cached = 'memory ' if self._job.get('cached') else ''
         bed.change(os.path.join(etc, 'proxy-server.conf'), {
             'pipeline:main': {'pipeline': PIPELINE % (cached, ours)},
-            'filter:memory': {'paste.filter_factory':
-                              'swift_dss.aio.memory:filter_factory'},
+            'filter:memory': bed.MEMORY,
             'app:proxy-server': _SLOWEST})
         link = self._job.get('link_mbit', 0)
         bed.change(os.path.join(etc, 'object-server.conf'), {

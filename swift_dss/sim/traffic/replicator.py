@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, List, Tuple
 
+from swift_dss.sim import judge
 from swift_dss.sim.traffic import reconstructor, ssync
 from swift_dss.sim.model import Violation
 from swift_dss.sim.conf import PREFIX
@@ -104,9 +105,12 @@ def _session(cluster: Scene, node: Node, target: Node, policy: int,
         done = ssync.session(
             node.server, target.server, partition, policy, suffixes,
             target.at_work, messages)
-    # Of bytes that the sender has, its daemon may put S3's copy right.
+    # Of bytes that the sender has, its daemon may put S3's copy right; and a
+    # place that no record names is proven by its bytes.
     at_hand = {object_hash for object_hash, (ours, _) in had.items()
-               if ours is not None and ours.local}
+               if ours is not None and (ours.local or judge.key_of(
+                   node.paths(object_hash, ours)[0])
+                   not in cluster.bucket.keys)}
     for key, _first, _end in reads:
         parsed = layout.parse_remote_key(PREFIX, key)
         # A bundle's index is read from its end, and a small bundle with it.
