@@ -99,7 +99,27 @@ PINNED: Dict[int, List[Step]] = {
               Step('cut', 'n4', '/a/c0/o', 28, 1776064675),
               Step('come-back', 'n3', '/a/c0/k', 218, 2002922088),
               Step('post', 'n2', '/a/c2/x', 136, 3576398745),
-              Step('race', 'n4', '/a/c0/k', 174, 1105631561)]}
+              Step('race', 'n4', '/a/c0/k', 174, 1105631561)],
+    # A stub moves whose bundle S3 has lost: its own key is read to be proven.
+    2001113: [Step('put-until', 'n4', '/a/c0/k', 2, 851107772),
+              Step('put', 'n5', '/a/c2/x', 846, 2453947902),
+              Step('race', 'n4', '/a/c0/o', 295, 3007997009),
+              Step('delete', 'n1', '/a/c0/o', 437, 1294924634),
+              Step('put', 'n3', '/a/c4/r', 958, 581599649),
+              Step('race', 'n5', '/a/c1/l', 322, 3689123579),
+              Step('cut', 'n1', '/a/c4/r', 434, 943823616),
+              Step('interrupt', 'n1', '/a/c2/x', 247, 106099831),
+              Step('put', 'n1', '/a/c1/l', 926, 885347067),
+              Step('leave-ring', 'n2', '/a/c4/r', 25, 1222433136),
+              Step('work', 'n5', '/a/c2/t', 398, 3090974930),
+              Step('pass', 'n4', '/a/c1/l', 155, 3084604339),
+              Step('get-slowly', 'n1', '/a/c1/n', 252, 1367433321),
+              Step('work', 'n2', '/a/c2/t', 672, 3663116292),
+              Step('pass', 'n4', '/a/e0/k', 686, 1247123227),
+              Step('work', 'n1', '/a/c2/x', 503, 1690999591),
+              Step('work', 'n3', '/a/c2/x', 609, 3060889252),
+              Step('pass', 'n2', '/a/c0/o', 755, 193629633),
+              Step('forget', 'n1', '/a/c0/k', 611, 2036464119)]}
 
 
 @pytest.mark.parametrize('seed', PINNED)

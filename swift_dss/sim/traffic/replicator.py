@@ -21,6 +21,7 @@ from swift_dss.sim.world.ring import CODED, DEVICE
 from swift_dss.wire import layout
 
 if TYPE_CHECKING:
+    from swift_dss.sim.judge import Replica
     from swift_dss.sim.traffic.scene import Scene
 
 #: Of a session of a few objects; some end before theirs breaks.
@@ -105,12 +106,9 @@ def _session(cluster: Scene, node: Node, target: Node, policy: int,
         done = ssync.session(
             node.server, target.server, partition, policy, suffixes,
             target.at_work, messages)
-    # Of bytes that the sender has, its daemon may put S3's copy right; and a
-    # place that no record names is proven by its bytes.
     at_hand = {object_hash for object_hash, (ours, _) in had.items()
-               if ours is not None and (ours.local or judge.key_of(
-                   node.paths(object_hash, ours)[0])
-                   not in cluster.bucket.keys)}
+               if ours is not None and _may_read(cluster, node, object_hash,
+                                                 ours)}
     for key, _first, _end in reads:
         parsed = layout.parse_remote_key(PREFIX, key)
         # A bundle's index is read from its end, and a small bundle with it.
@@ -133,3 +131,11 @@ def _session(cluster: Scene, node: Node, target: Node, policy: int,
                     cluster.name_of(object_hash), node.name, ours.timestamp,
                     target.name))
     return done.success
+
+
+def _may_read(cluster: Scene, node: Node, object_hash: str,
+              ours: Replica) -> bool:
+    """Of bytes that the sender has, its daemon may put S3's copy right; and a
+    place that no record names is proven by its bytes."""
+    return ours.local or judge.key_of(
+        node.paths(object_hash, ours)[0]) not in cluster.bucket.keys
