@@ -119,7 +119,18 @@ PINNED: Dict[int, List[Step]] = {
               Step('work', 'n1', '/a/c2/x', 503, 1690999591),
               Step('work', 'n3', '/a/c2/x', 609, 3060889252),
               Step('pass', 'n2', '/a/c0/o', 755, 193629633),
-              Step('forget', 'n1', '/a/c0/k', 611, 2036464119)]}
+              Step('forget', 'n1', '/a/c0/k', 611, 2036464119)],
+    # S3 loses the note of a bundle's dead members, and their keeper lives.
+    2003313: [Step('put', 'n3', '/a/c4/r', 253, 1910404783),
+              Step('put', 'n5', '/a/c2/t', 300, 4157587472),
+              Step('work', 'n5', '/a/c0/m', 468, 3872276157),
+              Step('come-back', 'n1', '/a/c4/r', 355, 2519920047),
+              Step('get-slowly', 'n1', '/a/c1/n', 705, 3757465965),
+              Step('pass', 'n4', '/a/c0/k', 172, 472753743),
+              Step('come-back', 'n5', '/a/c0/o', 951, 2463176558),
+              Step('get-slowly', 'n1', '/a/c0/k', 120, 2590586507),
+              Step('work', 'n4', '/a/e1/l', 441, 4184586669),
+              Step('forget', 'n2', '/a/c1/n', 726, 1521900801)]}
 
 
 @pytest.mark.parametrize('seed', PINNED)

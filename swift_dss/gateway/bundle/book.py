@@ -638,6 +638,22 @@ class Book(Store):
                 'number = ? AND renew = 1', (bundle_id, number))
                 for number in renewed] + [_summed(bundle_id)])
 
+    def tell_again(self, key: str) -> None:
+        """Note that S3 has lost what it was told of a bundle's members, if it
+        was told something. Durable.
+        """
+        with self._lock:
+            for bundle_id, in self._read(
+                    "SELECT DISTINCT bundles.id FROM bundles JOIN members ON "
+                    "members.bundle = bundles.id WHERE bundles.key = ? AND "
+                    "bundles.state = 'sealed' AND (members.state = 'told' "
+                    "OR members.renew = 2)", (key,)):
+                self._write(True, [
+                    ("UPDATE members SET state = 'dead' WHERE bundle = ? AND "
+                     "state = 'told'", (bundle_id,)),
+                    ('UPDATE members SET renew = 1 WHERE bundle = ? AND '
+                     'renew = 2', (bundle_id,)), _summed(bundle_id)])
+
     def renew(self, key: str) -> bool:
         """Note that a member's record must be sent again; False if the version
         is in no proven bundle. Durable.

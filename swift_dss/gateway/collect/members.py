@@ -206,9 +206,22 @@ class BundleCollector(Extra):
                             beside.get(listed.key, []), wish, counts, True))
             if self._stopping.is_set():
                 raise RemoteUnavailable('stopping', 1)
+        if not wish.dry_run:
+            self._tell_again(whole, beside)
         for key in sorted(set(beside) - whole):
             with self._failures.of(key, counts.skip):
                 self._without_bundle(key, beside[key], wish, counts)
+
+    def _tell_again(self, bundles: Set[str],
+                    beside: Dict[str, List[str]]) -> None:
+        """Have this node, as their keeper, write the notes again that S3 has
+        not got any more: a restore would bring dead members back.
+
+        :param beside: notes that S3 has, by bundle
+        """
+        for key in sorted(bundles):
+            if bundle_since.path_of(key) not in beside.get(key, []):
+                self._book.tell_again(key)
 
     def _without_bundle(self, key: str, beside: Sequence[str], wish: Wish,
                         counts: Collected) -> None:

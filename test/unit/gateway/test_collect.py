@@ -336,6 +336,22 @@ def test_a_member_that_moved_away_dies_with_its_version(nodes):
     assert not nodes.bundles()
 
 
+@pytest.mark.parametrize('dry_run', [False, True])
+def test_a_note_that_s3_lost_is_written_again(nodes, dry_run):
+    nodes.delete(nodes.put(NAMES)[0])
+    nodes.run(300)
+    key, = nodes.bundles()
+    path = since.path_of(key)
+    before = since.decode(nodes.s3.keys[path][0])
+    assert len(before.dead) == 1
+    del nodes.s3.keys[path]
+    nodes.gateways[0].collect(Wish(dry_run=dry_run, everything=True))
+    nodes.run(300)
+    assert (path in nodes.s3.keys) is not dry_run
+    if not dry_run:
+        assert since.decode(nodes.s3.keys[path][0]) == before
+
+
 def test_a_bundle_of_nobody_is_told_of_its_dead_and_goes_with_the_last(
         nodes):
     versions = nodes.put(NAMES)
