@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import (
     TYPE_CHECKING, Callable, Iterator, List, Mapping, NamedTuple, Optional,
-    Sequence, Tuple, Type, Union)
+    Sequence, Set, Tuple, Type, Union)
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import (
@@ -60,6 +60,12 @@ class LocalVersion:
     def content_length(self) -> int:
         """Bytes of the version."""
         return self.residency.content_length
+
+    @property
+    def class_ids(self) -> Set[int]:
+        """The classes of its bytes; of an empty version, of its name."""
+        return self.class_map.class_ids(self.content_length)
+
 
 class LocalReader(abc.ABC):
     """The local bytes of one version, as they were when it was opened.
@@ -382,8 +388,7 @@ class Metrics(abc.ABC):
 class Sink(abc.ABC):
     """Where a fetch goes: begin once, then write the bytes in order.
 
-    May raise ``OSError`` when its reader left: the fetch then ends, the
-    fill goes on for others.
+    May raise ``OSError``: its reader left. The fetch ends, the fill goes on.
     """
 
     @abc.abstractmethod

@@ -52,6 +52,7 @@ class BenchCluster(Cluster):
         super()._configure()
         change(self.conf.path('etc', 'dss.conf'), self._options)
 
+
 #: A filter of a proxy that caches.
 MEMORY = {'paste.filter_factory': 'swift_dss.aio.memory:filter_factory'}
 

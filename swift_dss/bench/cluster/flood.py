@@ -13,10 +13,10 @@ again while many clients read cold objects, for two systems in turn:
 
 The flood comes through a proxy of its own, because proxies can be added and
 are not measured; both cache accounts and containers, as with memcached. Hot
-clients pause between requests, so that the disks are
-flooded and not the CPU of a small machine. To tell the CPU's part from the
-disks', a client also asks the object server for ``/healthcheck``, which
-touches no disk: its latency is the delay of the worker itself.
+clients pause between requests, so that the disks are flooded and not the CPU
+of a small machine. To tell the CPU's part from the disks', a client also asks
+the object server for ``/healthcheck``, which touches no disk: its latency is
+the delay of the worker itself.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def group_of(local: LocalVersion, table: ClassTable,
     if it gets a key of its own."""
     if local.content_length > most_bytes:
         return None
-    class_ids = sorted(local.class_map.class_ids(local.content_length))
+    class_ids = sorted(local.class_ids)
     if not all(table.spec(class_id).bundle for class_id in class_ids):
         return None
     parts = local.metadata.get('name', '').split('/', 3)

@@ -137,7 +137,7 @@ class Asker(Witness):
         :raises DssError: as :meth:`Witness.proven`
         """
         if local.residency.remote is None:
-            if self._may_leave(local):
+            if self._table().may_leave(local.class_ids):
                 self._insist(local)
             elif self._means.repairer.follow(local):
                 local = self._local.describe(local.version, local.partition)
@@ -252,15 +252,10 @@ class Asker(Witness):
             '%s: S3 has lost it; it is sent again from here'
             % name, self._conf.retry_after_seconds)
 
-    def _may_leave(self, local: LocalVersion) -> bool:
-        return self._table().may_leave(
-            local.class_map.class_ids(local.content_length))
-
     def _insist(self, local: LocalVersion) -> None:
         table = self._table()
         self._means.jobs.insist(local.version, local.partition, max(
-            local.class_map.class_ids(local.content_length),
-            key=lambda class_id: table.spec(class_id).rank))
+            local.class_ids, key=lambda class_id: table.spec(class_id).rank))
 
     def _left_to_others(self, local: LocalVersion) -> None:
         """S3 has lost a stub's key; try the repair.

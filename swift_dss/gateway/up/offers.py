@@ -44,8 +44,7 @@ class Offers:
 
     def may_leave(self, local: LocalVersion) -> bool:
         """See :meth:`ClassTable.may_leave`."""
-        return self.table().may_leave(
-            local.class_map.class_ids(local.content_length))
+        return self.table().may_leave(local.class_ids)
 
     def may_send(self, job: UploadJob) -> bool:
         """True if it is this device's turn."""
