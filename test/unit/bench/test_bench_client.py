@@ -1,6 +1,8 @@
 """The client and the crowd, against a server of a few lines."""
 
 import http.server
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -136,3 +138,15 @@ def test_a_client_that_dies_is_noticed(target):
 
     with pytest.raises(BenchFailed, match='client process died'):
         load.run(target, 1, broken)
+
+
+def test_a_client_beside_swifts_modules_has_sockets_of_the_system():
+    """Forked clients with eventlet's would share one epoll, and wake each
+    other for every byte."""
+    told = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c',
+         'import swift_dss.cli.bench, swift.common.bufferedhttp\n'
+         'import swift_dss.bench.cluster.client as client, socket\n'
+         'print(client.http.client.socket is socket)'],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert told.stdout.decode('utf-8') == 'True\n'
