@@ -253,7 +253,7 @@ def _plan(module: Any, args: argparse.Namespace, **changes: Any) -> Any:
 
 def _overhead(args: argparse.Namespace) -> int:
     from swift_dss.bench import plots
-    from swift_dss.bench.cluster import overhead
+    from swift_dss.bench.cluster import beside, overhead
     say = printer(sys.stderr)
     plan = _plan(overhead, args, sizes=args.sizes, rounds=args.rounds,
                  concurrencies=args.clients, seconds=args.seconds)
@@ -263,8 +263,8 @@ def _overhead(args: argparse.Namespace) -> int:
         runs = overhead.measure(
             bed.by_url(args.auth, args.user, args.key), plan, say)
     else:
-        with bed.own(say, bed.STILL, hdd_iops=0, ssd_bytes=3 * GIB,
-                     ssd_budget_bytes=3 * GIB) as own:
+        with bed.own(say, bed.STILL, beside.BesideCluster, hdd_iops=0,
+                     ssd_bytes=3 * GIB, ssd_budget_bytes=3 * GIB) as own:
             runs = overhead.measure(own, plan, say)
     _tell(args, overhead.report(runs), overhead.text(runs), plots.overhead)
     return 1 if any(run.failures for run in runs) else 0

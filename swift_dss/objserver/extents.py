@@ -599,8 +599,11 @@ class VersionBytes:
 
         :raises BadBlock: the first block is wrong, or cannot be read
         """
+        # Without an HDD of its own, or in front of the kernel's, the device
+        # may have an arm; to an SSD the hint is CPU time and no more.
         coming = min(length, self._node.conf.io.whole_read_bytes) \
-            if offset >= self._brought else 0
+            if offset >= self._brought and \
+            not self._node.has_hdd(self.version.device) else 0
         self._brought = max(self._brought, offset + coming)
         self._job = self._begin(Tier.SSD, read_coming, self._node.carrier,
                                 self._fd, min(TRIP_BYTES, length), offset,

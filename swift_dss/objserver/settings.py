@@ -184,14 +184,14 @@ class Node(Home):
         return self.conf.run_dir if number is None \
             else shard_dir(self.conf.run_dir, number)
 
-    def _has_hdd(self, device: str) -> bool:
+    def has_hdd(self, device: str) -> bool:
         """May new bytes of this device go to a capacity file?"""
         return not self.is_block(device) and self.capacity(device).configured
 
     def plan(self, device: str, class_map: ClassMap,
              size: Optional[int]) -> List[Extent]:
         """Where the bytes of a new version go (``placement.plan``)."""
-        if not self._has_hdd(device):
+        if not self.has_hdd(device):
             return [Extent(0, size or 0, Tier.SSD)]
         return placement.plan(
             class_map, size, self.pressure(device), self.class_table,
@@ -200,7 +200,7 @@ class Node(Home):
     def plan_past_ssd(self, device: str, class_map: ClassMap,
                       size: Optional[int]) -> List[Extent]:
         """The same without its SSD (``placement.plan_past_ssd``)."""
-        if not self._has_hdd(device):
+        if not self.has_hdd(device):
             return []
         return placement.plan_past_ssd(
             class_map, size, self.pressure(device), self.class_table)

@@ -15,8 +15,8 @@ from swift_dss.bench.cluster.client import Target
 from swift_dss.core.errors import BadConfig
 
 Say = Callable[[str], None]
-#: Section and option -> value, of ``dss.conf``.
-Options = Mapping[str, Mapping[str, str]]
+#: Section and option -> value, or None to take it out.
+Options = Mapping[str, Mapping[str, Optional[str]]]
 
 #: The classes move nothing by themselves: neither cleaner nor gateway has
 #: anything old enough to work on, so that only the request is measured.
@@ -67,7 +67,10 @@ def change(path: str, options: Options) -> None:
         if section != 'DEFAULT' and not parser.has_section(section):
             parser.add_section(section)
         for name, value in pairs.items():
-            parser.set(section, name, value)
+            if value is None:
+                parser.remove_option(section, name)
+            else:
+                parser.set(section, name, value)
     with open(path, 'w') as out:
         parser.write(out)
 

@@ -22,18 +22,18 @@ the delay of the worker itself.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import (
     Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence)
 
-from swift_dss.aio import layout, processes, rings, storage
+from swift_dss.aio import layout, rings, storage
 from swift_dss.bench import figures
 from swift_dss.bench.cluster import load
 from swift_dss.bench.cluster.bed import (
     Bed, BenchCluster, change, remember)
+from swift_dss.bench.cluster.beside import add_server
 from swift_dss.bench.cluster.client import BenchFailed, Client, Request, Target
 from swift_dss.bench.cluster.cold import Cold
 from swift_dss.wire import names
@@ -43,7 +43,6 @@ Say = Callable[[str], None]
 STOCK_HDD = 'stock-hdd'
 STOCK_HDD_INDEX = 3
 FLOOD_PROXY = 'flood-proxy'
-_START_SECONDS = 60.0
 _UPLOADERS = 8
 #: The clients of the flood would be other machines: on this one they give
 #: way to the servers.
@@ -129,19 +128,7 @@ class FloodCluster(BenchCluster):
     def start(self, keep: bool = False) -> None:
         """See :meth:`Cluster.start`."""
         super().start(keep)
-        conf = self.conf
-        conf_file = conf.path('etc', FLOOD_PROXY + '.conf')
-        shutil.copy(conf.path('etc', 'proxy-server.conf'), conf_file)
-        change(conf_file, {'DEFAULT': {'bind_port': str(self.flood_port)}})
-        processes.spawn(
-            conf.root, FLOOD_PROXY,
-            os.path.join(conf.log, FLOOD_PROXY + '.log'),
-            ['-m', 'swift_dss.aio.run', conf.etc, 'proxy-server', conf_file],
-            self.cgroup_procs())
-        if not processes.wait(lambda: processes.listening(self.flood_port),
-                              _START_SECONDS):
-            self.stop()
-            raise BenchFailed('the second proxy does not answer')
+        add_server(self, 'proxy-server', FLOOD_PROXY, self.flood_port, {})
 
     def _configure(self) -> None:
         super()._configure()

@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence
 from swift_dss.bench import cpu, figures
 from swift_dss.bench.cluster import load
 from swift_dss.bench.cluster.bed import Bed
+from swift_dss.bench.cluster.beside import stock_side
 from swift_dss.bench.cluster.client import BenchFailed, Client, Request
 from swift_dss.wire import names
 
@@ -51,6 +52,10 @@ class Variant:
     def container(self) -> str:
         """Where its objects are."""
         return 'overhead-%s' % self.name.replace(' ', '-')
+
+    def side_of(self, bed: Bed) -> Bed:
+        """Where its requests go."""
+        return stock_side(bed) if self.storage_policy == 'vanilla' else bed
 
 
 VANILLA = Variant('vanilla', 'vanilla')
@@ -179,7 +184,7 @@ def _prepare(bed: Bed, plan: Plan, pool: bytes, say: Say) -> None:
         say('preparing objects of %s' % figures.size_text(size))
         cell = Cell('PUT', size, clients)
         for variant in plan.variants:
-            outcome = load.run(bed.target, clients, partial(
+            outcome = load.run(variant.side_of(bed).target, clients, partial(
                 _first_requests, cell, variant, pool))
             if outcome.failures:
                 raise BenchFailed('%s: %d of %d uploads failed' % (
@@ -204,6 +209,7 @@ def _check(client: Client, plan: Plan, pool: bytes) -> None:
 
 def _run(bed: Bed, plan: Plan, cell: Cell, variant: Variant,
          round_number: int, pool: bytes) -> Run:
+    bed = variant.side_of(bed)
     crowd = load.Crowd(
         bed.target, cell.concurrency,
         lambda number: _requests(cell, variant, number, pool), plan.seconds)

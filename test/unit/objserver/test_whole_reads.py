@@ -147,3 +147,22 @@ def test_the_option_turns_it_off(disk: Disk, asked: Any) -> None:
     set_limit(disk, 0)
     assert list(get(disk, 'o', [(0, SIZE)])) == [body]
     assert not asked
+
+
+@pytest.mark.parametrize('engine, hdd, asks', [
+    ('file', True, False), ('file', False, True), ('block', True, True)])
+def test_a_device_is_asked_at_once_where_it_may_have_an_arm(
+        tmp_path: Any, monkeypatch: Any, engine: str, hdd: bool,
+        asks: bool) -> None:
+    """Beside an HDD of its own it is an SSD: each page that a hint brings
+    would cost more than one that Linux reads ahead."""
+    disk = Disk(str(tmp_path), hdd)
+    disk.node.conf = dataclasses.replace(
+        disk.node.conf, engines={'sda': engine})
+    body = os.urandom(SIZE)
+    disk.put('o', body, ClassMap.uniform(1))
+    hints: List[int] = []
+    monkeypatch.setattr(disk.carrier, 'expect',
+                        lambda *asked: hints.append(asked[1]))
+    assert list(get(disk, 'o', [(0, SIZE)])) == [body]
+    assert sum(hints) == (SIZE if asks else 0)
