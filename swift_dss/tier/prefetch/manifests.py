@@ -7,6 +7,8 @@ callers that report a manifest never wait.
 from __future__ import annotations
 
 import abc
+import heapq
+import itertools
 import queue
 import threading
 import time
@@ -14,7 +16,7 @@ from collections import OrderedDict
 from typing import List, Optional, Tuple
 from urllib.parse import unquote
 
-from swift_dss.core.errors import BadConfig, DssError
+from swift_dss.core.errors import BadConfig, DssError, VersionGone
 from swift_dss.core.version import VersionId
 from swift_dss.tier.local.listings import Listings
 from swift_dss.tier.local.local import Local
@@ -28,6 +30,9 @@ _MAX_WAITING = 256
 _AGAIN_SECONDS = 30.0
 #: Manifests whose last time is remembered.
 _REMEMBERED = 20000
+#: A manifest that a reader has just got from S3 is kept a moment after that:
+#: seconds until it is looked at again, once for each.
+_LATER_SECONDS = (0.1, 0.3, 1.0, 3.0)
 
 Members = List[Tuple[str, int]]
 
@@ -55,6 +60,9 @@ class ManifestReader:
         self._hearer = hearer
         self._waiting: queue.Queue[Optional[Tuple[Known, str]]] = \
             queue.Queue(_MAX_WAITING)
+        #: (when, a number that breaks ties, manifest, client, tries).
+        self._later: List[Tuple[float, int, Known, str, int]] = []
+        self._numbers = itertools.count()
         #: When manifests were told of last, monotonic seconds.
         self._told: OrderedDict[VersionId, float] = OrderedDict()
         self._thread = threading.Thread(
@@ -84,20 +92,38 @@ class ManifestReader:
 
     def _work(self) -> None:
         while True:
-            job = self._waiting.get()
+            try:
+                job = self._waiting.get(timeout=max(
+                    0.0, self._later[0][0] - time.monotonic())
+                    if self._later else None)
+            except queue.Empty:
+                _, _, known, client, tries = heapq.heappop(self._later)
+                self._try(known, client, tries)
+                continue
             if job is None:
                 return
-            known, client = job
-            try:
-                members = self._members(known)
-                if members:
-                    self._note(known.version)
-                    self._hearer.on_manifest(known, client, members)
-            except DssError as err:
+            self._try(*job)
+
+    def _try(self, known: Known, client: str, tries: int = 0) -> None:
+        try:
+            members = self._members(known)
+            if members:
+                self._note(known.version)
+                self._hearer.on_manifest(known, client, members)
+        except VersionGone:
+            # Its bytes are in S3 alone, or on their way.
+            if tries < len(_LATER_SECONDS) and \
+                    len(self._later) < _MAX_WAITING:
+                heapq.heappush(self._later, (
+                    time.monotonic() + _LATER_SECONDS[tries],
+                    next(self._numbers), known, client, tries + 1))
+            else:
                 self._metrics.count('tier.prefetch.manifest_errors')
-                self._logger.debug('manifest %s: %s', known.version.key, err)
-            except Exception:  # the next one must still come
-                self._logger.exception('manifest %s', known.version.key)
+        except DssError as err:
+            self._metrics.count('tier.prefetch.manifest_errors')
+            self._logger.debug('manifest %s: %s', known.version.key, err)
+        except Exception:  # the next one must still come
+            self._logger.exception('manifest %s', known.version.key)
 
     def _note(self, version: VersionId) -> None:
         self._told.pop(version, None)

@@ -30,6 +30,7 @@ from swift_dss.strategy.prefetch.amp import Amp
 from swift_dss.tier.hear import intake
 from swift_dss.tier.local.listings import Listings
 from swift_dss.tier.prefetch.book import Fate
+from swift_dss.tier.prefetch import manifests
 from swift_dss.tier.prefetch.objects import Objects
 from swift_dss.tier.prefetch.service import Prefetcher
 from swift_dss.tier.prefetch.spare import LEAST_SHARE, Spare
@@ -135,8 +136,9 @@ class Bed:
     def wish(self, wish):
         self.wished.append(wish)
 
-    def store(self, name, parts=12, class_id=0, remote=True, hdd=False):
-        body = os.urandom(parts * PART)
+    def store(self, name, parts=12, class_id=0, remote=True, hdd=False,
+              body=b''):
+        body = body or os.urandom(parts * PART)
         place = self.rig.put(name, body, class_id)
         self.cloud.bodies[place.version] = body
         if remote:
@@ -592,6 +594,45 @@ def test_the_segments_of_a_large_object_are_a_stream(bed):
     wait(lambda: all(bed.local_parts(segment) == {0}
                      for segment in segments[:5]))
     assert bed.local_parts(segments[5]) == set()
+
+
+def test_a_manifest_that_is_on_its_way_from_s3_is_read_once_it_is_here(
+        bed, monkeypatch):
+    """The read is told of when it ends; the bytes are kept after that."""
+    bed = bed(strategy='seq')
+    segments = [bed.store('seg%d' % number, parts=1) for number in range(8)]
+    for number, place in enumerate(segments):
+        rename(bed, place, '/a/c/seg%d' % number)
+    manifest = json.dumps([{
+        'name': '/c/seg%d' % number, 'bytes': PART, 'hash': 'x'}
+        for number in range(8)]).encode()
+    place = bed.store('whole', body=manifest)
+    mark(place, 'X-Static-Large-Object', 'True')
+    made = bed.start()
+    opened = []
+    real = bed.rig.local.open
+    monkeypatch.setattr(bed.rig.local, 'open', lambda *asked: (
+        opened.append(asked), real(*asked))[1])
+    made.on_reads(place.version, place.partition, [Event(
+        EventKind.READ, place.version, place.partition, len(manifest), '',
+        0, len(manifest), int(Tier.REMOTE), manifest=True)])
+    wait(lambda: opened)
+    bed.ask(place, 0, len(manifest))
+    wait(lambda: bed.rig.metrics.snapshot().get('tier.prefetch.manifests'))
+    assert len(opened) > 1
+
+
+def test_a_manifest_that_stays_in_s3_is_given_up(bed, monkeypatch):
+    monkeypatch.setattr(manifests, '_LATER_SECONDS', (0.01, 0.01))
+    bed = bed(strategy='seq')
+    place = bed.store('whole', body=b'[]')
+    mark(place, 'X-Static-Large-Object', 'True')
+    made = bed.start()
+    made.on_reads(place.version, place.partition, [Event(
+        EventKind.READ, place.version, place.partition, 2, '',
+        0, 2, int(Tier.REMOTE), manifest=True)])
+    wait(lambda: bed.rig.metrics.snapshot().get(
+        'tier.prefetch.manifest_errors') == 1)
 
 
 class ContainerServer(BaseHTTPRequestHandler):
