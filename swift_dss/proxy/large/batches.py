@@ -29,6 +29,7 @@ from swift_dss.core.limits import LARGE_CONCURRENCY, MAX_QUESTION_BYTES
 from swift_dss.io import waiting
 from swift_dss.proxy.pipeline import below_of
 from swift_dss.proxy.target import Target
+from swift_dss.proxy.work.primaries import are_enough
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import names, registers
 from swift_dss.wire.large import many
@@ -65,7 +66,7 @@ class _Place(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """An object, by the newest of the primaries that were asked.
+    """An object, by the newest of its primaries.
 
     :param is_settled: a quorum of all its primaries has these classes
     """
@@ -88,31 +89,35 @@ class Batches:
         #: not this.
         self._silent: Dict[Server, Tuple[float, bool]] = {}
 
-    def look(self, env: Env, targets: Iterable[Target],
-             asks_all: bool = False) -> Dict[Target, Looked]:
-        """Those that a primary has.
-
-        :param asks_all: not only the first primary
+    def look(self, env: Env, targets: Iterable[Target]
+             ) -> Dict[Target, Looked]:
+        """Those of which :func:`~.primaries.are_enough` primaries tell: what
+        a segment is to have follows from all that it was given before.
         """
-        homes, proxy = self._homes(env), below_of(self._app)[-1]
+        homes = self._homes(env)
         places: List[_Place] = []
-        needed: Dict[Target, int] = {}
+        known: Dict[Target, Tuple[int, _Home]] = {}
         for target in targets:
             home = homes(target)
             if home is not None:
                 partition, nodes = home.ring.get_nodes(*_plain(target))
-                needed[target] = quorum_size(len(nodes))
-                if not asks_all:
-                    nodes = proxy.sort_nodes(nodes, policy=POLICIES.
-                                             get_by_index(home.policy))[:1]
+                known[target] = len(nodes), home
                 places += [_place('HEAD', node, partition, target,
                                   self._common(env, home)) for node in nodes]
         heads: DefaultDict[Target, List[Headers]] = defaultdict(list)
+        heard: DefaultDict[Target, int] = defaultdict(int)
         for target, said in self._ask_all(places):
-            if said is not None and said.status == 200:
-                heads[target].append(_sized(said.headers))
-        return {target: _newest(told, asks_all and needed[target])
-                for target, told in heads.items()}
+            if said is not None and said.status in (200, 404):
+                heard[target] += 1
+                if said.status == 200:
+                    heads[target].append(_sized(said.headers))
+        found: Dict[Target, Looked] = {}
+        for target, told in heads.items():
+            servers, home = known[target]
+            if are_enough(heard[target], servers,
+                          POLICIES.get_by_index(home.policy)):
+                found[target] = _newest(told, quorum_size(servers))
+        return found
 
     def post(self, env: Env, maps: Mapping[Target, Headers],
              at: Mapping[Target, str]) -> Set[Target]:
@@ -239,11 +244,10 @@ class Batches:
 
 def _newest(heads: Sequence[Headers], needed: int) -> Looked:
     """
-    :param needed: primaries that have its classes if it is settled; 0 if too
-        few were asked
+    :param needed: primaries that have its classes if it is settled
     """
     newest = max(heads, key=_age)
-    return Looked(newest, 0 < needed <= sum(
+    return Looked(newest, needed <= sum(
         _age(headers) == _age(newest) for headers in heads))
 
 

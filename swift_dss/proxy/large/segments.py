@@ -18,7 +18,7 @@ from swift.common.wsgi import make_pre_authed_request
 from swift_dss.core.spans import ClassMap
 from swift_dss.proxy import reclassify
 from swift_dss.proxy.bodies import outgoing, stored
-from swift_dss.proxy.large.batches import Batches, Looked
+from swift_dss.proxy.large.batches import Batches
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.trusted import env_key
 from swift_dss.proxy.work.primaries import Primaries
@@ -95,14 +95,13 @@ class Change(NamedTuple):
 
     @property
     def is_needed(self) -> bool:
-        """False if the segment surely has them: the only replica that was
-        asked may have missed what others have got, or be the only one that
-        got these."""
+        """False if the segment surely has them: fewer of its servers than a
+        quorum may have got these."""
         return not self.segment.is_settled or self.differs
 
     @property
     def differs(self) -> bool:
-        """True if the replica that was asked has others."""
+        """True if the newest that its servers have are others."""
         return self.class_map != (
             self.segment.class_map or ClassMap.uniform(0)) or claims.decode(
                 claims.encode(self.claimed)) != self.segment.claimed or \
@@ -135,46 +134,31 @@ class Segments:
         did not look."""
         return self._look(env, path, asks=False)
 
-    def look(self, env: Env, path: str,
-             newest: bool = False) -> Optional[Segment]:
-        """The segment; None if there is none.
+    def look(self, env: Env, path: str) -> Optional[Segment]:
+        """The segment, by its primaries; None if there is none.
 
         :param path: ``/<container>/<object>``
-        :param newest: ask all of its servers, whatever is known
-        :raises Unreachable: it cannot be looked at
+        :raises Unreachable: too few of them answer
         """
-        return self._look(env, path, asks=True, newest=newest)
+        return self._look(env, path, asks=True)
 
-    def look_many(self, env: Env, paths: Iterable[str],
-                  asks_all: bool = False) -> Dict[str, Segment]:
-        """Some of these segments, as far as few requests tell.
-
-        :param asks_all: each of their servers, so that it is known which
-            segments are settled
-        """
+    def look_many(self, env: Env, paths: Iterable[str]
+                  ) -> Dict[str, Segment]:
+        """Some of these segments, as far as few requests tell."""
         targets = {path: target_of(env, path) for path in paths}
-        known = {target: Looked(headers, False)
-                 for target in targets.values()
-                 for headers in [self._seen.get(_key(env, target))]
-                 if headers is not None}
-        known.update(self._batches.look(inner(env), [
-            target for target in targets.values() if target not in known],
-            asks_all))
+        known = self._batches.look(inner(env), dict.fromkeys(
+            targets.values()))
         return {path: segment_of(target, known[target].headers)._replace(
                     is_settled=known[target].is_settled)
                 for path, target in targets.items()
                 if target in known
                 and not stored.is_symlink(known[target].headers)}
 
-    def _look(self, env: Env, path: str, asks: bool,
-              newest: bool = False) -> Optional[Segment]:
+    def _look(self, env: Env, path: str, asks: bool) -> Optional[Segment]:
         target = named = target_of(env, path)
         for _hop in range(_MAX_LINKS + 1):
-            headers = None if newest else self._seen.get(_key(env, target))
-            if headers is None:
-                if not asks:
-                    return None
-                headers = self._ask(env, target, newest)
+            headers = self._primaries.look(inner(env), target) if asks \
+                else self._seen.get(_key(env, target))
             if headers is None:
                 return None
             if not stored.is_symlink(headers):
@@ -186,12 +170,6 @@ class Segments:
                                          wsgi_quote(target.account)),
                             container, obj)
         return None
-
-    def _ask(self, env: Env, target: Target,
-             newest: bool) -> Optional[Mapping[str, str]]:
-        if newest:
-            return self._primaries.look(inner(env), target)
-        return reclassify.look(inner(env), self._app, target)
 
     def give_many(self, env: Env, changes: Iterable[Change]
                   ) -> List[Change]:

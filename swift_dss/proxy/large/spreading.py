@@ -125,7 +125,7 @@ class Spreader:
         ahead = list(claimed)
         for start in range(0, len(ahead), _AT_ONCE):
             paths = ahead[start:start + _AT_ONCE]
-            segments = self._look_many(env, paths, change_of, lives)
+            segments = self._segments.look_many(env, paths)
             lives()
             maps.update(self._give_many(env, segments, {
                 path: change_of(path, segment)
@@ -138,10 +138,9 @@ class Spreader:
     def _give_alone(self, env: Env, path: str, change_of: Callable[
             [str, Segment], Optional[Change]], lives: Callable[[], None],
             maps: Maps) -> None:
-        """Its servers refuse what follows from an old state: the one that
-        was asked may have been away."""
+        """Its servers refuse what follows from an old state."""
         for attempt in range(_ATTEMPTS):
-            segment = self._segments.look(env, path, newest=attempt > 0)
+            segment = self._segments.look(env, path)
             lives()
             if segment is None:
                 # A hole in the large object, whatever its class.
@@ -156,21 +155,6 @@ class Spreader:
             maps[path] = (change or segment).class_map
             return
         raise Unreachable('%s changes all the time' % path)
-
-    def _look_many(self, env: Env, paths: Sequence[str], change_of: Callable[
-            [str, Segment], Optional[Change]], lives: Callable[[], None]
-            ) -> Dict[str, Segment]:
-        """Segments by one replica; by all where that one says that they are
-        done."""
-        segments = self._segments.look_many(env, paths)
-        lives()
-        seeming = [path for path, segment in segments.items()
-                   for change in [change_of(path, segment)]
-                   if change is not None and not change.differs]
-        if seeming:
-            segments.update(self._segments.look_many(
-                env, seeming, asks_all=True))
-        return segments
 
     def _give_many(self, env: Env, segments: Mapping[str, Segment],
                    changes: Mapping[str, Optional[Change]]) -> Maps:

@@ -14,6 +14,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.request_helpers import get_ip_port
 from swift.common.swob import wsgi_quote, wsgi_to_str
+from swift.common.utils import quorum_size
 
 from swift_dss.io import waiting
 from swift_dss.proxy import reclassify
@@ -168,7 +169,7 @@ class Primaries:
         words = self._words(env, target, placed, {})
         heard = [word for word in words if word.is_success
                  or word.status == 404]
-        if len(heard) <= len(words) - int(placed.policy.quorum):
+        if not are_enough(len(heard), len(words), placed.policy):
             raise Unreachable('%s: only %d of %d primary servers answer' % (
                 target.path, len(heard), len(words)))
         return heard
@@ -211,6 +212,16 @@ class Primaries:
             return _Word(0, {}, None)
         return _Word(status, HeaderKeyDict(said.items()),
                      _date(said.get('Date') or ''))
+
+
+def are_enough(heard: int, servers: int, policy: Any) -> bool:
+    """Whether one of the primaries that answered took part in each PUT and in
+    each POST: of an erasure-coded object fewer have to take a POST.
+
+    :param policy: Swift's storage policy
+    """
+    return heard > servers - min(
+        int(policy.quorum), int(quorum_size(servers)))
 
 
 def _date(text: str) -> Optional[float]:

@@ -195,14 +195,16 @@ def test_a_moved_manifest_leaves_its_segments_alone(dss, swift):
 
 
 def test_what_slo_has_seen_is_not_looked_at_again(dss, swift):
+    """Where the manifest gives no class, and shows that of its segments."""
     env = {'swift.trans_id': 'tx1'}
     for name in 'ab':
+        call(dss, 'POST', '/v1/a/s/' + name, X_DSS_Object_Class='gold')
         call(dss, 'HEAD', '/v1/a/s/' + name, source='SLO', env=env)
     swift.requests.clear()
-    put(dss, X_DSS_Object_Class='gold', env=env)
+    put(dss, env=env)
+    assert map_of(swift, '/v1/a/c/big').class_at(0) == 25
     assert not [path for method, path, _ in swift.requests
                 if method == 'HEAD' and path.startswith('/v1/a/s/')]
-    assert map_of(swift, '/v1/a/s/a') == ClassMap.uniform(25)
 
 
 class Crash(Exception):

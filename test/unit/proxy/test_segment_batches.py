@@ -21,6 +21,7 @@ from swift_dss.proxy.large.segments import (
     Change, Segment, Segments)
 from swift_dss.proxy.large.spreading import Spreader, Work
 from swift_dss.proxy.target import Target
+from swift_dss.proxy.work.primaries import are_enough
 from swift_dss.strategy.large.shares import Use
 from swift_dss.wire import names, registers
 from swift_dss.wire.large import claims, many
@@ -90,7 +91,7 @@ class Servers:
         return 200, {}, many.encode_answer([
             many.Said(200, dict(self.heads.get(host, self.head),
                                 etag=each.path))
-            if each.method == 'HEAD' else many.Said(said, {})
+            if each.method == 'HEAD' and said == 202 else many.Said(said, {})
             for each in asked])
 
 
@@ -176,9 +177,12 @@ def test_no_header_of_the_client_is_in_a_batch(servers: Servers) -> None:
     made = Batches(Proxy())
     made.look(env, [ONE])
     made.post(env, {ONE: {names.TRANSIENT_MAP: '25'}}, {ONE: AT})
-    looks, *posts = [each for _, asked in servers.asked for each in asked]
-    assert set(looks.headers) == {
-        'X-Backend-Storage-Policy-Index', 'X-Trans-Id'}
+    looks, posts = ([each for _, asked in servers.asked for each in asked
+                     if each.method == method] for method in ('HEAD', 'POST'))
+    assert len(looks) == len(posts) == 3
+    for each in looks:
+        assert set(each.headers) == {
+            'X-Backend-Storage-Policy-Index', 'X-Trans-Id'}
     for each in posts:
         assert {name: value for name, value in each.headers.items()
                 if not name.startswith('X-Container-')} == dict({
@@ -192,11 +196,10 @@ class Slow:
     def __init__(self) -> None:
         self.events: List[str] = []
 
-    def look_many(self, _env: Any, _paths: Any,
-                  asks_all: bool = False) -> Dict[str, Segment]:
+    def look_many(self, _env: Any, _paths: Any) -> Dict[str, Segment]:
         return {}
 
-    def look(self, _env: Any, path: str, newest: bool = False) -> Segment:
+    def look(self, _env: Any, path: str) -> Segment:
         self.events.append('look')
         return Segment(Target('a', *path[1:].split('/')), 9, None, {},
                        '1000000000.00000', '')
@@ -226,12 +229,11 @@ def test_work_on_single_segments_keeps_its_lease() -> None:
 class Contested(Slow):
     """A segment that another manifest is given after the look at many."""
 
-    def look_many(self, env: Any, paths: Any,
-                  asks_all: bool = False) -> Dict[str, Segment]:
+    def look_many(self, env: Any, paths: Any) -> Dict[str, Segment]:
         return {path: super(Contested, self).look(env, path)
                 for path in paths}
 
-    def look(self, env: Any, path: str, newest: bool = False) -> Segment:
+    def look(self, env: Any, path: str) -> Segment:
         return super().look(env, path)._replace(
             claimed={'other': claims.everywhere(31)},
             class_map=ClassMap.uniform(31), class_at='1000000050.00000')
@@ -250,6 +252,33 @@ def test_what_another_manifest_said_meanwhile_counts() -> None:
         cast(Any, None), cast(Any, contested), lambda _name: None).spread(
         {}, Work('m', whole, ClassMap.uniform(25), AT), table)
     assert contested.events == ['look', 'look', 'give']
+    assert maps == {'/c/one': ClassMap.uniform(31)}
+
+
+class Refused(Contested):
+    """Its servers refuse what follows from the first look."""
+
+    def look_many(self, env: Any, paths: Any) -> Dict[str, Segment]:
+        return {}
+
+    def look(self, env: Any, path: str) -> Segment:
+        if 'give' in self.events:
+            return super().look(env, path)
+        return Slow.look(self, env, path)
+
+    def give(self, _env: Any, change: Any) -> bool:
+        self.events.append('give')
+        return 'other' in change.claimed
+
+
+def test_a_segment_that_refuses_a_class_is_looked_at_again() -> None:
+    table = ClassTable.of((ClassSpec(25, 'gold', 9), ClassSpec(31, 'top', 10)))
+    whole = Whole([Piece(Use('/c/one', 0, 9, 0), cast(Any, None))])
+    refused = Refused()
+    maps = Spreader(
+        cast(Any, None), cast(Any, refused), lambda _name: None).spread(
+        {}, Work('m', whole, ClassMap.uniform(25), AT), table)
+    assert refused.events == ['look', 'give', 'look', 'give']
     assert maps == {'/c/one': ClassMap.uniform(31)}
 
 
@@ -319,10 +348,57 @@ def test_containers_of_which_little_is_known_are_left_out(
     assert servers.asked == []
 
 
-def test_a_look_asks_one_replica(servers: Servers) -> None:
+@pytest.mark.parametrize('says, is_known', [
+    ({}, True), ({'10.0.0.0': OSError('dead')}, True),
+    ({'10.0.0.0': OSError('dead'), '10.0.0.1': 503}, False),
+    ({'10.0.0.0': OSError('dead'), '10.0.0.2': OSError('dead')}, False),
+    # It has not got it, which is an answer.
+    ({'10.0.0.0': OSError('dead'), '10.0.0.1': 404}, True),
+    ({'10.0.0.0': OSError('dead'), '10.0.0.1': 'old'}, False)])
+def test_a_look_hears_one_server_of_each_write(
+        servers: Servers, says: Dict[str, Any], is_known: bool) -> None:
+    servers.says = says
     found = Batches(Proxy()).look(Request.blank('/').environ, [ONE, TWO])
-    assert found[ONE].headers['Etag'] == '/sd0/7/a/c/one'
-    assert len(servers.asked) == 1
+    assert set(found) == ({ONE, TWO} if is_known else set())
+    assert {host for host, _ in servers.asked} == {
+        '10.0.0.0', '10.0.0.1', '10.0.0.2'}
+
+
+@pytest.mark.parametrize('servers_of, quorum, enough', [
+    (3, 2, 2), (2, 1, 2), (1, 1, 1), (4, 2, 3), (5, 3, 3),
+    # Erasure-coded: a PUT needs eleven, a POST seven.
+    (14, 11, 8)])
+def test_enough_servers_are_one_of_each_write_and_each_post(
+        servers_of: int, quorum: int, enough: int) -> None:
+    policy = SimpleNamespace(quorum=quorum)
+    assert [are_enough(heard, servers_of, policy)
+            for heard in (enough - 1, enough)] == [False, True]
+
+
+def test_a_claim_that_the_first_server_missed_is_kept(
+        servers: Servers) -> None:
+    """It would take a class that forgets the claim, and others, which know
+    it, may be away just then."""
+    other = {'other': claims.everywhere(31)}
+    servers.heads = {
+        '10.0.0.0': NOT_DONE, '10.0.0.1': dict(Change(
+            Segment(ONE, 9, None, {}, AT, ''), ClassMap.uniform(31),
+            {'0000000f': other['other']}, AT).headers, **{
+                names.MAP_AT: '1000000050.00000',
+                'X-Backend-Data-Timestamp': '1000000000.00000',
+                'content-length': '9'})}
+    servers.says = {'10.0.0.2': OSError('dead')}
+    maps = Spreader(
+        cast(Any, None), Segments(Proxy()), lambda _name: None).spread(
+        Request.blank('/v1/a/c/m').environ,
+        Work('m', Whole([Piece(Use('/c/one', 0, 9, 0), cast(Any, None))]),
+             ClassMap.uniform(25), AT), ClassTable.of((
+                 ClassSpec(25, 'gold', 9), ClassSpec(31, 'top', 10))))
+    assert maps == {'/c/one': ClassMap.uniform(31)}
+    posts = [each for _, asked in servers.asked for each in asked
+             if each.method == 'POST']
+    assert posts and all('0000000f=31' in each.headers[names.CLAIMS]
+                         for each in posts)
 
 
 def test_a_fragment_has_the_size_of_its_object(servers: Servers) -> None:
@@ -382,9 +458,9 @@ def test_two_classes_of_one_time_settle_nothing(servers: Servers) -> None:
     servers.heads = {'10.0.0.0': DONE, '10.0.0.1': other,
                      '10.0.0.2': NOT_DONE}
     env = Request.blank('/v1/a/c/m').environ
-    found = Batches(Proxy()).look(env, [ONE], asks_all=True)
+    found = Batches(Proxy()).look(env, [ONE])
     assert not found[ONE].is_settled
     servers.heads['10.0.0.2'] = DONE
-    found = Batches(Proxy()).look(env, [ONE], asks_all=True)
+    found = Batches(Proxy()).look(env, [ONE])
     assert found[ONE].is_settled == (
         found[ONE].headers[names.TRANSIENT_MAP] == '25')
