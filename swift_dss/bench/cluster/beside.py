@@ -96,5 +96,5 @@ def stock_side(bed: Bed) -> Bed:
 
 
 def _as_front(pids: Mapping[str, List[int]]) -> Dict[str, List[int]]:
-    return {name: pids.get(_PREFIX + name, found)
-            for name, found in pids.items()}
+    return {name: pids.get(_PREFIX + name, mine)
+            for name, mine in pids.items()}

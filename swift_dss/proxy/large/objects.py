@@ -7,7 +7,6 @@ is written down first (``proxy.large.records``).
 
 from __future__ import annotations
 
-import time
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional)
 
@@ -28,6 +27,7 @@ from swift_dss.proxy.large.worker import Worker, state_text
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.trusted import env_key
+from swift_dss.proxy.work.clock import Every
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Body, Env
 from swift_dss.wire import classmap, names
@@ -211,11 +211,10 @@ class LargeObjects:
 
     def _renewing(self, env: Env, record: Record) -> Callable[[int], None]:
         """What keeps the record ours while segments are done."""
-        due = [time.monotonic() + _RENEW_SECONDS]
+        turn = Every(_RENEW_SECONDS)
 
         def done(_count: int) -> None:
-            if time.monotonic() >= due[0]:
-                due[0] = time.monotonic() + _RENEW_SECONDS
+            if turn.has_passed():
                 self._records.renew(env, record)
         return done
 

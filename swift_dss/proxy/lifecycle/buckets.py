@@ -9,7 +9,6 @@ name that it has come to; another proxy goes on there.
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple)
@@ -30,6 +29,7 @@ from swift_dss.proxy.lifecycle.parts import Parts, is_versioned
 from swift_dss.proxy.lifecycle.subjects import By, Subject, Subjects
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import Target
+from swift_dss.proxy.work.clock import Every
 from swift_dss.proxy.work.rows import (
     Row, Rows, Unreachable, name_of)
 from swift_dss.proxy.wsgi import App, Env
@@ -160,11 +160,10 @@ class Buckets:
             self._rows.touch(env, row.name, started + self._options.interval,
                              turn.ended(int(self._now())))
             return False
-        asked = time.monotonic()
+        turn_of_rules = Every(
+            min(_RULES_SECONDS, self._options.lease_seconds / 4))
         for listed in page:
-            if time.monotonic() > asked + min(
-                    _RULES_SECONDS, self._options.lease_seconds / 4):
-                asked = time.monotonic()
+            if turn_of_rules.has_passed():
                 # The next page begins here, by the rules of then.
                 if not leads():
                     return False

@@ -18,7 +18,6 @@ import itertools
 import json
 import random
 import threading
-import time
 from typing import Callable, Dict, NamedTuple
 
 from swift.common.swob import (
@@ -40,6 +39,7 @@ from swift_dss.proxy.lifecycle.subjects import By, Subject, Subjects
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.services import Services
 from swift_dss.proxy.target import Target
+from swift_dss.proxy.work.clock import Every
 from swift_dss.proxy.work.rows import (
     Row, Rows, Unreachable, name_of)
 from swift_dss.proxy.wsgi import App, Body, Env
@@ -91,18 +91,15 @@ class _Lead:
     def __init__(self, leads: Callable[[], bool], lease_seconds: float
                  ) -> None:
         self._leads = leads
-        self._seconds = lease_seconds / 4
-        self._due = time.monotonic() + self._seconds
+        self._turn = Every(lease_seconds / 4)
 
     def keep(self) -> None:
         """Ask now and then.
 
         :raises _Led: another leads
         """
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + self._seconds
-            if not self._leads():
-                raise _Led
+        if self._turn.has_passed() and not self._leads():
+            raise _Led
 
 
 class Restores:

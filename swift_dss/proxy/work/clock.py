@@ -71,3 +71,23 @@ class Clock:
         self._ahead = ahead
         self._trusted_until = self._monotonic() + _TRUSTED_SECONDS
         return True
+
+
+class Every:
+    """Tells whether some time has passed: since it was made, and then since
+    it last said so.
+
+    :param seconds: by the monotonic clock
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._due = time.monotonic() + seconds
+
+    def has_passed(self) -> bool:
+        """True once, then not for another such time."""
+        now = time.monotonic()
+        if now < self._due:
+            return False
+        self._due = now + self._seconds
+        return True
