@@ -29,7 +29,7 @@ from swift_dss.core.limits import LARGE_CONCURRENCY, MAX_QUESTION_BYTES
 from swift_dss.io import waiting
 from swift_dss.proxy.pipeline import below_of
 from swift_dss.proxy.target import Target
-from swift_dss.proxy.work.primaries import are_enough
+from swift_dss.proxy.work.primaries import enough_of
 from swift_dss.proxy.wsgi import App, Env
 from swift_dss.wire import names, registers
 from swift_dss.wire.large import many
@@ -91,33 +91,42 @@ class Batches:
 
     def look(self, env: Env, targets: Iterable[Target]
              ) -> Dict[Target, Looked]:
-        """Those of which :func:`~.primaries.are_enough` primaries tell: what
-        a segment is to have follows from all that it was given before.
+        """Those of which :func:`~.primaries.enough_of` primaries tell: what
+        a segment is to have follows from all that it was given before. More
+        are asked where these do not answer.
         """
         homes = self._homes(env)
-        places: List[_Place] = []
-        known: Dict[Target, Tuple[int, _Home]] = {}
+        places: Dict[Target, List[_Place]] = {}
+        enough: Dict[Target, int] = {}
         for target in targets:
             home = homes(target)
             if home is not None:
                 partition, nodes = home.ring.get_nodes(*_plain(target))
-                known[target] = len(nodes), home
-                places += [_place('HEAD', node, partition, target,
-                                  self._common(env, home)) for node in nodes]
+                policy = POLICIES.get_by_index(home.policy)
+                enough[target] = enough_of(len(nodes), policy)
+                places[target] = sorted((
+                    _place('HEAD', node, partition, target,
+                           self._common(env, home))
+                    for node in below_of(self._app)[-1].sort_nodes(
+                        nodes, policy=policy)), key=self._is_silent)
         heads: DefaultDict[Target, List[Headers]] = defaultdict(list)
         heard: DefaultDict[Target, int] = defaultdict(int)
-        for target, said in self._ask_all(places):
-            if said is not None and said.status in (200, 404):
-                heard[target] += 1
-                if said.status == 200:
-                    heads[target].append(_sized(said.headers))
-        found: Dict[Target, Looked] = {}
-        for target, told in heads.items():
-            servers, home = known[target]
-            if are_enough(heard[target], servers,
-                          POLICIES.get_by_index(home.policy)):
-                found[target] = _newest(told, quorum_size(servers))
-        return found
+
+        def hear(asked: Sequence[_Place]) -> None:
+            for target, said in self._ask_all(asked):
+                if said is not None and said.status in (200, 404):
+                    heard[target] += 1
+                    if said.status == 200:
+                        heads[target].append(_sized(said.headers))
+
+        hear([place for target, mine in places.items()
+              for place in mine[:enough[target]]])
+        hear([place for target, mine in places.items()
+              if heard[target] < enough[target]
+              for place in mine[enough[target]:]])
+        return {target: _newest(told, quorum_size(len(places[target])))
+                for target, told in heads.items()
+                if heard[target] >= enough[target]}
 
     def post(self, env: Env, maps: Mapping[Target, Headers],
              at: Mapping[Target, str]) -> Set[Target]:
@@ -151,6 +160,9 @@ class Batches:
                 accepted[target] += said.status == 202
         return {target for target, count in wanted.items()
                 if accepted[target] >= count}
+
+    def _is_silent(self, place: _Place) -> bool:
+        return self._clock() < self._silent.get(place.server, (0.0,))[0]
 
     def _common(self, env: Env, home: _Home) -> Dict[str, str]:
         headers = {

@@ -169,7 +169,7 @@ class Primaries:
         words = self._words(env, target, placed, {})
         heard = [word for word in words if word.is_success
                  or word.status == 404]
-        if not are_enough(len(heard), len(words), placed.policy):
+        if len(heard) < enough_of(len(words), placed.policy):
             raise Unreachable('%s: only %d of %d primary servers answer' % (
                 target.path, len(heard), len(words)))
         return heard
@@ -214,14 +214,13 @@ class Primaries:
                      _date(said.get('Date') or ''))
 
 
-def are_enough(heard: int, servers: int, policy: Any) -> bool:
-    """Whether one of the primaries that answered took part in each PUT and in
-    each POST: of an erasure-coded object fewer have to take a POST.
+def enough_of(servers: int, policy: Any) -> int:
+    """So many of an object's primaries that one of them took part in each PUT
+    and in each POST: of an erasure-coded object fewer have to take a POST.
 
     :param policy: Swift's storage policy
     """
-    return heard > servers - min(
-        int(policy.quorum), int(quorum_size(servers)))
+    return 1 + servers - min(int(policy.quorum), int(quorum_size(servers)))
 
 
 def _date(text: str) -> Optional[float]:
