@@ -148,6 +148,8 @@ class ClassTable:
         of those that may come to the SSD and leave it again, the
         lowest-ranked one. Not class 0, which the kernel takes for a request
         without a class. None if no class will do.
+    :ivar has_cold_copies: whether a class has fewer warm copies than there
+        may be
     :ivar passing: class to the id under which the kernel writes its cold
         copies: they come with the rank of the class, and leave first. Ids
         that have no row, the highest for the highest rank; classes for which
@@ -158,6 +160,7 @@ class ClassTable:
     cold_class: Optional[ClassSpec] = field(
         init=False, repr=False, compare=False)
     passing: Dict[int, int] = field(init=False, repr=False, compare=False)
+    has_cold_copies: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         cold = min((spec for spec in self.specs.values() if _passes(spec)),
@@ -169,6 +172,9 @@ class ClassTable:
                 if class_id not in self.specs)
         object.__setattr__(self, 'cold_class', cold)
         object.__setattr__(self, 'passing', dict(zip(wanted, free)))
+        object.__setattr__(self, 'has_cold_copies', any(
+            spec.warm_copies < EVERY_COPY for spec in (
+                *self.specs.values(), self.spec(UNCLASSIFIED))))
 
     @classmethod
     def of(cls, specs: Iterable[ClassSpec]) -> ClassTable:
@@ -188,12 +194,6 @@ class ClassTable:
         """
         return all(self.spec(class_id).remote is not RemoteMode.NEVER
                    for class_id in class_ids)
-
-    @property
-    def has_cold_copies(self) -> bool:
-        """Whether a class has fewer warm copies than there may be."""
-        specs = [*self.specs.values(), self.spec(UNCLASSIFIED)]
-        return any(spec.warm_copies < EVERY_COPY for spec in specs)
 
     def kernel_name_of(self, class_id: int) -> str:
         """The name of a class of the kernel's, for a table."""

@@ -8,12 +8,12 @@ from typing import Any, Optional
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import (
     HTTPServiceUnavailable, Request, wsgi_to_str)
-from swift.proxy.controllers.base import get_container_info
 
 from swift_dss.core.errors import ClassNotAllowed
 from swift_dss.proxy import authorize, listing
 from swift_dss.proxy.accounts import canonical
 from swift_dss.proxy.lifecycle.buckets import Buckets
+from swift_dss.proxy.replicas import container_info
 from swift_dss.proxy.request import ProxyRequest
 from swift_dss.proxy.seeing import pages, wishes
 from swift_dss.proxy.services import Services
@@ -166,11 +166,11 @@ def default_class(app: App, request: ProxyRequest) -> Optional[int]:
     """The default class of the container that an upload is to; None if it
     has none."""
     env, target = request.env, request.target
-    env.setdefault('swift.infocache', {})
     container = target.user_container(request.source)
+    env.setdefault('swift.infocache', {})
     if container != target.container:
-        env = dict(env, PATH_INFO=target._replace(
-            container=container).path)
-    info = get_container_info(env, app, swift_source='DSS')
+        target = target._replace(container=container)
+        env = dict(env, PATH_INFO=target.path)
+    info = container_info(env, app, target)
     text = (info.get('sysmeta') or {}).get(_DEFAULT_KEY, '')
     return int(text) if text.isdigit() else None

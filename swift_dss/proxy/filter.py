@@ -117,6 +117,7 @@ Errors
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from swift.common.registry import register_swift_info
@@ -126,6 +127,7 @@ from swift.common.utils import get_logger
 from swift_dss.core.errors import DssError
 from swift_dss.core.limits import (
     CLASS_ID_MAX, MAX_RANGE_HEADER_BYTES)
+from swift_dss.io import waiting
 from swift_dss.proxy import authorize, pipeline
 from swift_dss.proxy.accounts import AccountClasses
 from swift_dss.proxy.admit.admission import Admission, Refused
@@ -175,7 +177,9 @@ class DssMiddleware:
             FullDevices(replicas, self.logger), replicas, self.settings)
         objects = Objects(app, services, options.least_loaded,
                           options.segments_at_once, options.lifecycle)
-        self._ensure_workers = objects.ensure_workers
+        self._start_workers = objects.start_workers
+        #: The process whose workers run.
+        self._pid = 0
         self.lifecycles = objects.lifecycles
         containers = Containers(app, services, self.lifecycles.buckets)
         self._objects = {'PUT': objects.put, 'GET': objects.get,
@@ -200,7 +204,9 @@ class DssMiddleware:
         self._loaded = apps
 
     def __call__(self, env: Env, start_response: Start) -> Body:
-        self._ensure_workers()
+        if self._pid != os.getpid() and waiting.is_green():
+            self._pid = os.getpid()
+            self._start_workers()
         target = Target.of(env)
         if target is None:
             return self.app(env, start_response)

@@ -41,6 +41,7 @@ from swift_dss.wire import classmap, names
 
 
 _SYMLINK = env_key(stored.SYMLINK_TARGET)
+_READER = env_key(names.BACKEND_READER)
 
 
 class Objects:
@@ -69,10 +70,10 @@ class Objects:
         self.lifecycles = Lifecycles(app, self._reads, services, self._large,
                                      self._alone, options)
 
-    def ensure_workers(self) -> None:
+    def start_workers(self) -> None:
         """Look for work that no request waits for."""
-        self._large.ensure_worker()
-        self.lifecycles.ensure()
+        self._large.start_worker()
+        self.lifecycles.start()
 
     def put(self, request: ProxyRequest) -> Body:
         """Give the object its class map; the body is untouched, except
@@ -115,7 +116,7 @@ class Objects:
         if incoming.wants_file_form(env):
             return self._get_file_form(request)
         if request.method == 'GET':
-            set_headers(env, {names.BACKEND_READER: reader_of(env)})
+            env[_READER] = reader_of(env)
         notices = request.method == 'HEAD' and request.source in (
             'S3', 'SLO')
 

@@ -3,17 +3,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import wsgi_to_str
-from swift.proxy.controllers.base import get_container_info
+from swift.proxy.controllers.base import (
+    get_cache_key, get_container_info)
 
 from swift_dss.proxy.pipeline import below_of
 from swift_dss.proxy.target import Target
 from swift_dss.proxy.wsgi import App, Env
 
 Node = Dict[str, Any]
+
+
+def container_info(env: Env, app: App, target: Target) -> Mapping[str, Any]:
+    """Swift's knowledge of the container of a target, which is that of the
+    request. May make a HEAD of it.
+
+    :returns: as Swift's filters get it, or as they have left it in the request
+        without a copy: not to be changed
+    """
+    known = env.setdefault('swift.infocache', {}).get(get_cache_key(
+        wsgi_to_str(target.account), wsgi_to_str(target.container)))
+    return known or get_container_info(  # type: ignore[no-any-return]
+        env, app, swift_source='DSS')
 
 
 class Placed(NamedTuple):
@@ -64,8 +78,8 @@ class Replicas:
             return None
         index = env.get('HTTP_X_BACKEND_STORAGE_POLICY_INDEX')
         if index is None:
-            index = get_container_info(
-                env, self._app, swift_source='DSS')['storage_policy']
+            index = int(container_info(env, self._app, target).get(
+                'storage_policy') or 0)
         policy = POLICIES.get_by_index(index)
         if policy is None:
             return None

@@ -30,6 +30,8 @@ COPIERS = frozenset(('SSC', 'VW', 'OV'))
 
 SEAL = 'X-Object-Sysmeta-Dss-Seal'
 
+#: In all of these names.
+_TRUSTED = '_DSS'
 _TRUSTED_PREFIXES = tuple(
     'HTTP_' + name for name in (
         'X_BACKEND_DSS', 'X_OBJECT_SYSMETA_DSS',
@@ -64,15 +66,12 @@ def strip(env: Env) -> int:
 
     :returns: how many there were
     """
-    forged = [key for key in env
-              if isinstance(key, str) and _looks_trusted(key)]
+    # Nearly always there is none: one look at all names.
+    forged = [key for key in env if key.startswith(_TRUSTED_PREFIXES)] \
+        if _TRUSTED in ' '.join(env) else []
     for key in forged:
         del env[key]
     return len(forged)
-
-
-def _looks_trusted(key: str) -> bool:
-    return key.startswith(_TRUSTED_PREFIXES)
 
 
 class Sealer:

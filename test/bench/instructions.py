@@ -112,7 +112,7 @@ def serve(devices: str, root: str, only: str) -> None:
     eventlet.monkey_patch()
     from request_path import daemon, prepare
 
-    dump = ctypes.PyDLL(os.path.join(root, 'dump.so')).dump
+    dump = dumper(root)
     logging.getLogger().addHandler(logging.NullHandler())
     conf = dict(prepare(devices, root), log_level='ERROR')
     from swift.obj.server import ObjectController
@@ -165,16 +165,28 @@ def counted(root: str) -> Dict[str, int]:
     return sums
 
 
-def _valgrind(root: str, arguments: List[str]) -> None:
+def dumper(root: str) -> Any:
+    """Under valgrind: what writes down the count since the last one, by a
+    name in bytes."""
+    return ctypes.PyDLL(os.path.join(root, 'dump.so')).dump
+
+
+def valgrind(root: str, script: str, arguments: List[str],
+             **options: Any) -> subprocess.Popen[bytes]:
+    """Start a script that counts.
+
+    :param root: an empty folder, where :func:`counted` finds its counts
+    :param options: of ``Popen``
+    """
     subprocess.run(['cc', '-shared', '-fPIC', '-o',
                     os.path.join(root, 'dump.so'), str(_SOURCE)], check=True)
     # Copies by "rep movs" would count an instruction for each byte.
     far = 'glibc.cpu.x86_rep_%s_threshold=1073741824'
-    subprocess.run(
+    return subprocess.Popen(
         ['valgrind', '-q', '--tool=callgrind',
          '--callgrind-out-file=%s' % os.path.join(root, 'out'),
-         sys.executable, '-W', 'ignore', __file__, '--root', root]
-        + arguments, check=True, stderr=subprocess.DEVNULL,
+         sys.executable, '-W', 'ignore', script, '--root', root]
+        + arguments, stderr=subprocess.DEVNULL, **options,
         env=dict(os.environ, PYTHONHASHSEED='0', GLIBC_TUNABLES='%s:%s' % (
             far % 'movsb', far % 'stosb')))
 
@@ -192,21 +204,24 @@ def main() -> None:
         serve(args.devices, args.root, args.only)
         return
     with tempfile.TemporaryDirectory() as root:
-        _valgrind(root, ['--devices', args.devices, '--only', args.only])
+        if valgrind(root, __file__, ['--devices', args.devices, '--only',
+                                     args.only]).wait():
+            raise SystemExit('the server has failed')
         sums: Any = counted(root)
     for case in CASES:
         if args.only in case.name:
             told = {side: sums['%s|%s' % (case.name, side)] / case.count
                     for side in SIDES}
             print(json.dumps({'case': case.name, **told}) if args.json
-                  else _line(case.name, told), flush=True)
+                  else line(case.name, told), flush=True)
 
 
-def _line(name: str, told: Dict[str, float]) -> str:
+def line(name: str, told: Dict[str, float]) -> str:
+    """A case in words; the first side of it is stock."""
     stock, *ours = told.values()
     return '%-28s %9d thousand %s' % (name, stock / 1000, ' '.join(
         '%s x%.3f' % (side, mine / stock)
-        for side, mine in zip(list(SIDES)[1:], ours)))
+        for side, mine in zip(list(told)[1:], ours)))
 
 
 if __name__ == '__main__':

@@ -142,6 +142,16 @@ def _instructions(tmp_path: pathlib.Path) -> None:
                      done.stdout), done.stdout
 
 
+def _proxy_instructions(_tmp_path: pathlib.Path) -> None:
+    if shutil.which('valgrind') is None:
+        pytest.skip('needs valgrind')
+    done = _run('proxy_instructions.py', ['--only', 'GET 4096',
+                                          '--batches', '1'])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r'(?m)^GET 4096 +\d+ thousand unclassified x[\d.]+ '
+                     r'classified x[\d.]+$', done.stdout), done.stdout
+
+
 def _three_enforcers(_tmp_path: pathlib.Path) -> None:
     done = _run('three_enforcers.py', ['--length', '500'])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -278,6 +288,7 @@ SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'listings.py': _listings,
     'placement.py': _placement,
     'pressure_questions.py': _pressure_questions,
+    'proxy_instructions.py': _proxy_instructions,
     'rebalance_index.py': _rebalance_index,
     'request_path.py': _request_path,
     'sampled.py': _sampled,

@@ -98,7 +98,8 @@ def own(say: Say, options: Options, kind: Any = BenchCluster,
 
     :param conf: fields of ``AioConf`` that differ from its defaults
     """
-    root = os.path.join(os.path.dirname(layout.default_root()), 'bench')
+    root = conf.setdefault('root', os.path.join(
+        os.path.dirname(layout.default_root()), 'bench'))
     if processes.find(root):
         # Not started by us, so not ours to stop below.
         raise BadConfig('a benchmark runs already; if it does not, end '
@@ -107,7 +108,7 @@ def own(say: Say, options: Options, kind: Any = BenchCluster,
     if why_not:
         say('plain folders instead of devices: %s' % why_not)
     fields: Dict[str, Any] = {
-        'root': root, 'background': False,
+        'background': False,
         'storage': 'folders' if why_not else 'loops',
         'base_port': processes.free_base_port(layout.PORTS, 18080)}
     fields.update(conf)

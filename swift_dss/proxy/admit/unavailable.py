@@ -32,8 +32,8 @@ def call(app: App, env: Env, start: Start, rewrite: Rewrite) -> Body:
 
     def show(status: str, headers: Any, exc_info: Any = None) -> Any:
         seconds = retry_after(status, headers)
+        replaced.append(seconds is not None)
         if seconds is not None:
-            replaced.append(True)
             tell(env, seconds)
             return start('503 Service Unavailable', own_headers(seconds),
                          exc_info)
@@ -42,8 +42,9 @@ def call(app: App, env: Env, start: Start, rewrite: Rewrite) -> Body:
     answer = app(env, show)
     # Whether there is something to replace is known only once the answer
     # starts, which may be when its first bytes are asked for.
-    return answer if env['REQUEST_METHOD'] == 'HEAD' else \
-        _Replaceable(answer, replaced)
+    if env['REQUEST_METHOD'] == 'HEAD' or (replaced and not replaced[-1]):
+        return answer
+    return _Replaceable(answer, replaced)
 
 
 def retry_after(status: str, headers: Any) -> Optional[str]:
@@ -64,7 +65,10 @@ def own_headers(seconds: str) -> List[Tuple[str, str]]:
 
 
 class _Replaceable:
-    """A body that gives way to ours if its answer was replaced."""
+    """A body that gives way to ours if its answer was replaced.
+
+    :param replaced: of each start of the answer; none has come if it is empty
+    """
 
     def __init__(self, answer: Body, replaced: List[bool]) -> None:
         self._answer = answer
@@ -72,10 +76,10 @@ class _Replaceable:
 
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._answer:
-            if self._replaced:
+            if any(self._replaced):
                 break
             yield chunk
-        if self._replaced:
+        if any(self._replaced):
             yield TEXT
 
     def close(self) -> None:

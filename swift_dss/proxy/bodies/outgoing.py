@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request, str_to_wsgi, wsgi_to_str
 
 from swift_dss.core.classes import ClassTable
@@ -34,12 +33,15 @@ def shown(headers: Headers, table: ClassTable) -> Headers:
 
     Costs one look at each name where the object is unclassified.
     """
-    if not any('-dss-' in name.lower() for name, _ in headers):
+    lowered = [name.lower() for name, _ in headers]
+    if '-dss-' not in ' '.join(lowered):
         return headers
-    given = HeaderKeyDict(headers)
+    given = stored.Given(zip(lowered, [value for _, value in headers]))
     ours = _client_headers(given, table)
-    return [(name, value) for name, value in stored.without_maps(headers)
-            if name.title() not in ours] + sorted(ours.items())
+    hidden = {name.lower() for name in ours}
+    return [header for name, header in zip(lowered, headers)
+            if name not in hidden and not name.startswith(stored.OURS)
+            ] + sorted(ours.items())
 
 
 def class_headers(class_map: ClassMap, size: Optional[int],
@@ -85,7 +87,7 @@ def _most(class_map: ClassMap, size: int) -> Tuple[int, int]:
         totals[class_id], class_id)), count
 
 
-def _client_headers(given: HeaderKeyDict,
+def _client_headers(given: Mapping[str, str],
                     table: ClassTable) -> Mapping[str, str]:
     answer: Dict[str, str] = {}
     class_map = stored.effective_map(given)

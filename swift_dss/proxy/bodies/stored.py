@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from swift_dss.core.errors import BadClassInput
 from swift_dss.core.spans import ClassMap
@@ -12,6 +12,25 @@ from swift_dss.wire.s3 import restores
 SYMLINK_TARGET = 'X-Object-Sysmeta-Symlink-Target'
 #: Of answers that are about an object without being its bytes.
 STATIC, DYNAMIC = 'X-Static-Large-Object', 'X-Object-Manifest'
+#: Headers that no client sees, in lower case.
+OURS = ('x-object-sysmeta-dss-', 'x-object-transient-sysmeta-dss-',
+        'x-backend-dss-')
+
+
+class Given(Dict[str, str]):
+    """The headers of an answer, whose names are in lower case, to be looked
+    up by any. Swift's own mapping makes a title of each name first.
+    """
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The header called ``name``."""
+        return super().get(name.lower(), default)
+
+    def __getitem__(self, name: str) -> str:
+        return super().__getitem__(name.lower())
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(str(name).lower())
 
 
 def effective_map(headers: Mapping[str, str]) -> Optional[ClassMap]:
@@ -69,13 +88,4 @@ def without_maps(
         headers: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:
     """The headers of an answer, our own stored ones left out."""
     return [(name, value) for name, value in headers
-            if not _is_ours(name.lower())]
-
-
-def _is_ours(lowered: str) -> bool:
-    return lowered.startswith((_SYSMETA, _TRANSIENT, _BACKEND))
-
-
-_SYSMETA = 'x-object-sysmeta-dss-'
-_TRANSIENT = 'x-object-transient-sysmeta-dss-'
-_BACKEND = 'x-backend-dss-'
+            if not name.lower().startswith(OURS)]

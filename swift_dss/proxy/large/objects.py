@@ -188,9 +188,9 @@ class LargeObjects:
             self._records.delete(env, record)
         return body
 
-    def ensure_worker(self) -> None:
+    def start_worker(self) -> None:
         """Look for work that others began."""
-        self._worker.ensure()
+        self._worker.start()
 
     def _is_marked(self, env: Env, record: Record,
                    headers: Dict[str, str]) -> bool:

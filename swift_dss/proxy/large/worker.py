@@ -8,7 +8,6 @@ got newer ones stays.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from typing import Any, Mapping
@@ -46,13 +45,10 @@ class Worker:
         self._primaries = Primaries(app)
         self._reader = reader
         self._spreader = spreader
-        self._pid = 0
 
-    def ensure(self) -> None:
-        """Look for records from now on, if this process does not yet."""
-        if self._pid != os.getpid() and waiting.is_green():
-            self._pid = os.getpid()
-            waiting.spawn(self._look_for_ever)
+    def start(self) -> None:
+        """Look for records from now on."""
+        waiting.spawn(self._look_for_ever)
 
     def begin(self, record: Record) -> None:
         """Do a record's work, and let the caller go on."""

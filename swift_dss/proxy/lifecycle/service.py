@@ -37,5 +37,5 @@ class Lifecycles:
         subjects = Subjects(app, services, large, alone, primaries, clock)
         self.buckets = Buckets(app, services, subjects, options)
         self.restores = Restores(app, reads, services, subjects, options)
-        self.ensure = Worker(app, services, options, self.buckets,
-                             self.restores, clock).ensure
+        self.start = Worker(app, services, options, self.buckets,
+                            self.restores, clock).start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any, List, Tuple
 
@@ -34,13 +33,9 @@ class Worker:
         self._options = options
         self._buckets = buckets
         self._restores = restores
-        self._pid = 0
 
-    def ensure(self) -> None:
-        """Look for work from now on, if this process does not yet."""
-        if self._pid == os.getpid() or not waiting.is_green():
-            return
-        self._pid = os.getpid()
+    def start(self) -> None:
+        """Look for work from now on."""
         jobs: List[Tuple[str, Any]] = [('restores', self._restores)]
         if self._options.interval:
             jobs.append(('lifecycle', self._buckets))

@@ -22,18 +22,17 @@ Both rounds, and HEADs, ask the warm copy first
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.swob import Request
+from swift.common.swob import wsgi_to_str
 from swift.common.utils import close_if_possible, config_true_value
 from swift.common.wsgi import WSGIContext
 
 from swift_dss.proxy.replicas import Replicas
-from swift_dss.proxy.trusted import set_headers
+from swift_dss.proxy.trusted import env_key
 from swift_dss.proxy.reads.warm_first import Asking, WarmFirst
 from swift_dss.proxy.wsgi import App, Body, Env, Start
 from swift_dss.wire import names
@@ -42,6 +41,7 @@ from swift_dss.wire import names
 #: bytes back, and then they are to be preferred again.
 _MAX_REMEMBERED = 8192
 _COLD_SECONDS = 30.0
+_IF_LOCAL = env_key(names.BACKEND_IF_LOCAL)
 
 
 class _Round:
@@ -87,7 +87,8 @@ class LocalFirst:
         if env['REQUEST_METHOD'] not in ('GET', 'HEAD') or \
                 not self._listens():
             return self._app(env, start)
-        path = Request(env).swift_entity_path
+        # As the proxy application has it: without the version.
+        path = '/' + str(wsgi_to_str(env['PATH_INFO'].split('/', 2)[2]))
         has_cold = self._has_cold()
         if not has_cold and not self._least_loaded:
             return self._in_order(env, start, path, None)
@@ -105,13 +106,17 @@ class LocalFirst:
     def _in_order(self, env: Env, start: Start, path: str,
                   asking: Optional[Asking]) -> Body:
         if env['REQUEST_METHOD'] != 'GET' or \
-                config_true_value(env.get('HTTP_X_NEWEST', 'false')):
+                config_true_value(env.get('HTTP_X_NEWEST')):
             return self._app(env, start)
         if self._is_cold(path):
             return self._app(env, self._watching(path, start))
         context = WSGIContext(self._app)
-        with self._hearing(path, asking) as round_:
+        round_ = _Round(asking)
+        self._asking.setdefault(path, []).append(round_)
+        try:
             answer = self._local(context, env, round_)
+        finally:
+            self._ended(path, round_)
         if context._response_status[0] == '2' or not round_.sent_elsewhere:
             start(context._response_status, context._response_headers,
                   context._response_exc_info)
@@ -126,13 +131,14 @@ class LocalFirst:
         had the bytes."""
         asking = round_.asking
         first = dict(env)
-        set_headers(first, {names.BACKEND_IF_LOCAL: if_local(env)})
-        if asking is not None:
-            # A copy: Swift's order of nodes may give it a limit.
-            asking.env = dict(first)
-        answer: Body = context._app_call(
-            first if asking is None else asking.env)
-        if asking is None or not round_.met_busy or \
+        first[_IF_LOCAL] = if_local(env)
+        if asking is None or not self._least_loaded:
+            answer: Body = context._app_call(first)
+            return answer
+        # A copy: Swift's order of nodes may give it a limit.
+        asking.env = dict(first)
+        answer = context._app_call(asking.env)
+        if not round_.met_busy or \
                 context._response_status[0] in '23':
             return answer
         close_if_possible(answer)
@@ -141,21 +147,12 @@ class LocalFirst:
         again: Body = context._app_call(first)
         return again
 
-    @contextlib.contextmanager
-    def _hearing(self, path: str,
-                 asking: Optional[Asking]) -> Iterator[_Round]:
-        """A first round for ``path`` is under way."""
-        mine = _Round(asking)
-        self._asking.setdefault(path, []).append(mine)
-        try:
-            yield mine
-        finally:
-            others = [other for other in self._asking[path]
-                      if other is not mine]
-            if others:
-                self._asking[path] = others
-            else:
-                del self._asking[path]
+    def _ended(self, path: str, round_: _Round) -> None:
+        """A first round for ``path`` is no longer under way."""
+        rounds = self._asking[path]
+        rounds.remove(round_)
+        if not rounds:
+            del self._asking[path]
 
     def _is_cold(self, path: str) -> bool:
         until = self._cold.get(path)

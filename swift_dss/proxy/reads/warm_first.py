@@ -21,11 +21,10 @@ again without a limit, and the least busy copy reads.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import hash_path
@@ -59,7 +58,7 @@ Clock = Callable[[], float]
 
 
 class Asking:
-    """A GET or HEAD under way.
+    """A GET or HEAD under way, inside of a ``with``.
 
     :param path: ``/account/container/object``; Swift may refuse it yet
     :param is_hot: read it from all of its copies
@@ -69,7 +68,8 @@ class Asking:
     :ivar asked: devices that have not answered, and when they were asked
     """
 
-    __slots__ = ('path', 'is_hot', 'env', 'first', 'is_refused', 'asked')
+    __slots__ = ('path', 'is_hot', 'env', 'first', 'is_refused', 'asked',
+                 '_token')
 
     def __init__(self, path: str, is_hot: bool) -> None:
         self.path = path
@@ -78,6 +78,13 @@ class Asking:
         self.first: Optional[Key] = None
         self.is_refused = False
         self.asked: Dict[Key, float] = {}
+
+    def __enter__(self) -> Asking:
+        self._token = _asking.set(self)
+        return self
+
+    def __exit__(self, *_error: Any) -> None:
+        _asking.reset(self._token)
 
 
 #: Of this greenthread: Swift sorts in the one that called its application.
@@ -127,7 +134,9 @@ class Speeds:
     def slow(self, nodes: List[Node]) -> List[bool]:
         """Which of an object's primaries are slow."""
         known = [self._mean(key_of(node)) for node in nodes]
-        fastest = min(known, default=0.0)
+        if max(known, default=0.0) <= _SLOW_SECONDS:
+            return [False] * len(nodes)
+        fastest = min(known)
         return [mean > max(_SLOW_SECONDS, _SLOW_TIMES * fastest)
                 for mean in known]
 
@@ -186,19 +195,13 @@ class WarmFirst:
         proxy.set_node_timing = set_node_timing
         proxy.check_response = check_response
 
-    @contextlib.contextmanager
-    def asking(self, path: str, has_cold: bool = True) -> Iterator[Asking]:
+    def asking(self, path: str, has_cold: bool = True) -> Asking:
         """A read of ``/account/container/object`` is under way: have it
         sorted.
 
         :param has_cold: a class has cold copies; else all are alike
         """
-        mine = Asking(path, not has_cold or self._heat.read(path))
-        token = _asking.set(mine)
-        try:
-            yield mine
-        finally:
-            _asking.reset(token)
+        return Asking(path, not has_cold or self._heat.read(path))
 
     def given(self, asking: Asking, status: str,
               headers: List[Tuple[str, str]]) -> None:
