@@ -183,7 +183,7 @@ def valgrind(root: str, script: str, arguments: List[str],
     # Copies by "rep movs" would count an instruction for each byte.
     far = 'glibc.cpu.x86_rep_%s_threshold=1073741824'
     return subprocess.Popen(
-        ['valgrind', '-q', '--tool=callgrind',
+        ['valgrind', '-q', '--tool=callgrind', '--instr-atstart=no',
          '--callgrind-out-file=%s' % os.path.join(root, 'out'),
          sys.executable, '-W', 'ignore', script, '--root', root]
         + arguments, stderr=subprocess.DEVNULL, **options,
