@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Tuple
+import functools
+from typing import Dict, Mapping, Sequence, Tuple
 
 from .cells import Reports, Rows, Table, grouped, percent, size
 
-_MINE = ('without checksums', 'with', 'classified')
+_OF_OBJECTS = ('without checksums', 'with', 'classified')
+_OF_PROXIES = ('unclassified', 'classified')
 
 
 def _request(case: str) -> str:
@@ -18,11 +20,11 @@ def _request(case: str) -> str:
     return '%s of %s' % (size(last - first + 1), size(int(length)))
 
 
-def _instructions(reports: Reports) -> Rows:
+def _instructions(sides: Sequence[str], reports: Reports) -> Rows:
     lines, = reports
-    return [['request', 'stock, thousand', *_MINE], *(
+    return [['request', 'stock, thousand', *sides], *(
         [_request(row['case']), '{:,.0f}'.format(row['stock'] / 1e3),
-         *('%.3f' % (row[side] / row['stock']) for side in _MINE)]
+         *('%.3f' % (row[side] / row['stock']) for side in sides)]
         for row in lines)]
 
 
@@ -107,7 +109,10 @@ TABLES: Dict[str, Table] = {
                   'useful_pieces late_pieces wasted_pieces'}, _prefetched),
     'instructions': Table(
         ['python test/bench/instructions.py --devices FOLDER --json'],
-        '', _instructions, 'counts'),
+        '', functools.partial(_instructions, _OF_OBJECTS), 'counts'),
+    'proxy-instructions': Table(
+        ['python test/bench/proxy_instructions.py --json'],
+        '', functools.partial(_instructions, _OF_PROXIES), 'counts'),
     'tiers': Table(
         ['swift-dss bench tiers'],
         {'setups': {'setup': '', 'failures': '', 'distinct_bytes': '',
