@@ -95,9 +95,14 @@ def about(beside: str) -> Dict[str, str]:
             'beside': beside}
 
 
+def prints(command: str) -> bool:
+    """True if it prints lines of JSON by itself, and writes no file."""
+    return not command.startswith('swift-dss ') or '--json' in command
+
+
 def read(command: str, text: str) -> Any:
     """What a command of ours wrote; of a script, its lines of JSON."""
-    if command.startswith('swift-dss '):
+    if not prints(command):
         return json.loads(text)
     return [json.loads(line) for line in text.splitlines()
             if line.startswith('{')]
@@ -106,7 +111,7 @@ def read(command: str, text: str) -> Any:
 def run(command: str, folder: str) -> Any:
     """What a command writes by ``--json``, or a script prints."""
     words = shlex.split(command.replace('FOLDER', folder))
-    if words[0] != 'swift-dss':
+    if prints(command):
         return read(command, subprocess.check_output(
             words, cwd=str(ROOT), text=True))
     with tempfile.TemporaryDirectory() as work:

@@ -289,7 +289,8 @@ def run(settings: List[Setting], seed: int, count: int = 200,
             print('%d segments, %d wrong, %.0f s: %s' % (
                 large.segments, len(large.wrong), time.monotonic() - began,
                 setting), *large.wrong[seen:], sep='\n', flush=True)
-    return {'segments': large.segments, 'faults': large.faults,
+    return {'settings': len(settings), 'segments': large.segments,
+            'faults': large.faults,
             'cut_short': large.cut_short, 'refused': large.refused,
             'wrong': large.wrong,
             'seconds': round(time.monotonic() - began, 1)}
@@ -310,7 +311,7 @@ def main() -> int:
                 and args.loss in (None, setting.loss)]
     report = run(settings[:1 if args.twin else args.settings], args.seed,
                  args.segments, args.twin)
-    print(json.dumps(report, indent=1))
+    print(json.dumps(report))
     return bool(report['wrong']) != args.twin
 
 

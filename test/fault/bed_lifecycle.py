@@ -446,7 +446,8 @@ def run(settings: List[Setting], seed: int, twin: bool = False,
                 time.monotonic() - began, setting), flush=True)
         if restores:
             rounds.restore()
-    return {'objects': rounds.objects, 'wrong': rounds.wrong,
+    return {'settings': len(settings), 'objects': rounds.objects,
+            'wrong': rounds.wrong,
             'seconds': round(time.monotonic() - began, 1)}
 
 
@@ -466,7 +467,7 @@ def main() -> int:
     report = run(list(itertools.islice(
         itertools.cycle(settings), min(args.settings, len(settings))
         if not args.twin else 1)), args.seed, args.twin)
-    print(json.dumps(report, indent=1))
+    print(json.dumps(report))
     return bool(report['wrong']) != args.twin
 
 

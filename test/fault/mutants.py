@@ -238,9 +238,14 @@ def main() -> int:
               if not wanted or mutant.name in wanted]
     outcomes = campaign(chosen, args.jobs, args.listed)
     if args.json:
-        with open(args.json, 'w', encoding='utf-8') as target:
-            json.dump([_plain(outcome) for outcome in outcomes], target,
-                      indent=1)
+        text = json.dumps({
+            'killed': sum(map(_is_killed, outcomes)), 'of': len(outcomes),
+            'outcomes': [_plain(outcome) for outcome in outcomes]})
+        if args.json == '-':
+            print(text)
+        else:
+            with open(args.json, 'w', encoding='utf-8') as target:
+                target.write(text + '\n')
     print(summary(outcomes))
     return 0 if outcomes and all(map(_is_killed, outcomes)) else 1
 
@@ -310,7 +315,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument('--jobs', type=int, default=1)
     parser.add_argument('--listed', action='store_true',
                         help='only the tests that the list names')
-    parser.add_argument('--json', default='', metavar='FILE')
+    parser.add_argument('--json', default='', metavar='FILE',
+                        help='a line of JSON ("-": to stdout)')
     parser.add_argument('--page', action='store_true',
                         help="print the manual's page of the list")
     return parser.parse_args()
