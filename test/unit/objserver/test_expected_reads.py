@@ -1,4 +1,5 @@
-"""A large object is asked of its disk at once, in its class."""
+"""A large object is asked of a device that may be an HDD at once, in its
+class."""
 
 from __future__ import annotations
 
@@ -12,6 +13,12 @@ from swift_dss.core.limits import DEFAULT_WHOLE_READ_BYTES
 from swift_dss.core.spans import ClassMap
 
 _KIB = 1024
+
+
+@pytest.fixture(name='disk')
+def _disk(scratch_folder: str) -> Disk:
+    """A device with no HDD beside it."""
+    return Disk(scratch_folder, hdd=False)
 
 
 @pytest.fixture(name='expected')
