@@ -151,6 +151,10 @@ class Users:
                     continue
                 assert (reply.status, md5(reply.body)) == (
                     200, md5(body)), path
+                if reply.headers.get('x-object-meta-colour') != \
+                        self.colours.get(path):
+                    # A server that was away may have missed a POST.
+                    reply = client.get(path, headers={'X-Newest': 'true'})
                 assert reply.headers.get('x-object-meta-colour') == \
                     self.colours.get(path), path
         assert not self._made.quarantined()
