@@ -19,10 +19,6 @@ PAGES = sorted(EVIDENCE.FOLDER.glob('*.rst'))
 #: Tables that are still typed, by the words of their head. This list only
 #: gets shorter: whoever makes one of JSON takes it out here.
 BY_HAND = {
-    'benchmarks': [
-        'figure ``lru`` ``classes``',
-        'figure three warm one warm',
-    ],
     'bundling': [
         'upload objects fresh, backlog, o',
         'run backlog, % of the link fresh',
@@ -55,11 +51,6 @@ WAITING = {
          'useful_pieces': 20.0, 'late_pieces': 1.0, 'wasted_pieces': 0.0}]}],
         ['parts', '``amp``', '11.8', '20.2', '171.9', '0.0', '20', '1',
          '0']),
-    'tiers': ([{'setups': [{
-        'setup': 'lru', 'failures': 0, 'distinct_bytes': 18.5e6,
-        'all': {'reads': 900, 'hit_ratio': 0.159, 'byte_hit_ratio': 0.12},
-        'classes': {'user1': {'hit_ratio': 0.16}}}]}],
-        ['hits of ``user1``', '16.0 %']),
     'edge-checkpoint': ([[{'writers': 8, 'object': 512 << 20,
                            'sync_seconds': 200.0, 'written_back': _SIDE,
                            'vanilla': dict(_SIDE, seconds=8.0)}]],
