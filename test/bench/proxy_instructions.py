@@ -164,7 +164,7 @@ def _request(case: Case, side: str, number: int) -> Request:
 
 def _count(counting: Counting, case: Case, batches: int) -> None:
     for side in SIDES:
-        counting.ask(case._replace(method='PUT'), side)
+        counting.ask(Case('PUT', case.size), side)
         counting.ask(case, side)
     for batch in range(batches):
         for side in SIDES:
