@@ -31,7 +31,7 @@ ROOT = os.path.abspath(os.path.join(
 #: The last commit whose formats and questions differ from today's.
 OLD = 'c3bff7b'
 #: The one that operators have until they have this.
-BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', 'f568a98')
+BEFORE = os.environ.get('SWIFT_DSS_VERSION_BEFORE', '06f3d16')
 #: Container to policy, size and class.
 KINDS = {'single': ('dss', 70000, 'gold'), 'small': ('dss', 2000, 'tiny'),
          'pieces': ('dss-ec', 90000, 'gold')}

@@ -245,6 +245,12 @@ class Entry:
     def _may(self, account: Account) -> bool:
         return may_give(account, self._own)
 
+    @property
+    def is_short(self) -> bool:
+        """Fewer left than it takes: the newcomer would be above the room, or
+        its class above its cap."""
+        return self._over > 0 or self._over_cap > 0
+
     def most(self, giver: Account) -> int:
         """So much may leave of ``giver`` before :meth:`next` says another:
         for callers that evict several at once."""

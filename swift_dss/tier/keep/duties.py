@@ -250,10 +250,14 @@ class Duties:
                     part for part in candidates if self._in_force.table.spec(
                         part.class_id).remote is not RemoteMode.ONLY])
                 continue
+            # A blind order takes of all classes, also of those that have
+            # nothing here.
+            there = [class_id for class_id in take.class_ids
+                     if class_id in sums]
             clean = sum(sums[class_id]['evictable']
                         - sums[class_id]['cold_evictable']
-                        for class_id in take.class_ids)
-            self._clean_classes(take.class_ids, take.length - clean, None)
+                        for class_id in there)
+            self._clean_classes(there, take.length - clean, None)
 
     def _evict(self, asked: Asked) -> int:
         """Have bytes leave the SSD; how many left."""
@@ -514,9 +518,12 @@ class Duties:
                 Newcomer(wish, class_id, need, is_known), room,
                 low - used + loose):
             return
-        if loose:
-            self._evict_cold(loose)
+        freed = self._evict_cold(loose) if loose else 0
         self._evict(entry)
+        # Bytes that cannot be moved now, or that prefetch keeps, have stayed.
+        if freed < loose or entry.is_short:
+            self._metrics.count('tier.promotions_refused')
+            return
         self._each(self._promote_one, [Candidate(
             wish.version, wish.partition, row.size, class_id, need)])
 
