@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from swift_dss.aio import storage
+from swift_dss.bench.load import warpcsv
 
 HERE = pathlib.Path(__file__).parent
 LIMIT_SECONDS = 300
@@ -232,6 +233,50 @@ def _beside_ssbench(tmp_path: pathlib.Path) -> None:
     assert 'it is no checkout of ssbench' in done.stderr
 
 
+#: In place of warp, which is on no index: the lines of a run without a
+#: request, and the analysis of lines.
+_NO_WARP = """#!%s
+import json, pathlib, subprocess, sys
+if sys.argv[1] == 'run':
+    name = [line.split()[1] for line in open(sys.argv[2])
+            if 'bench-data' in line][0] + '.csv'
+    with open(name, 'w') as out:
+        print(%r, file=out)
+        for at in range(50):
+            print('%%d\\t0\\tGET\\tx\\t1\\t9\\thost\\tfile\\t\\t'
+                  '2026-01-01T00:00:%%02d.5Z\\t\\t2026-01-01T00:00:'
+                  '%%02d.75Z\\t250000000' %% (at, at, at), file=out)
+    subprocess.run(['zstd', '-qf', name], check=True)
+else:
+    lines = subprocess.run(['zstd', '-dqc', sys.argv[3]], check=True,
+                           capture_output=True, text=True).stdout
+    rows = [line.split('\\t') for line in lines.splitlines()[1:]]
+    print(json.dumps({'by_op_type': {'GET': {
+        'start_time': min(row[9] for row in rows), 'total_errors': 0,
+        'end_time': max(row[11] for row in rows),
+        'total_requests': len(rows)}}}))
+"""
+
+
+def _beside_warp(tmp_path: pathlib.Path) -> None:
+    done = _run('beside_warp.py', ['--warp', str(tmp_path / 'none')])
+    assert done.returncode == 2
+    assert 'cannot be run' in done.stderr
+    program = tmp_path / 'warp'
+    program.write_text(_NO_WARP % (sys.executable, '\t'.join(
+        warpcsv.HEADER)))
+    program.chmod(0o755)
+    done = _run('beside_warp.py', [
+        '--warp', str(program), '--rounds', '2', '--seconds', '1',
+        '--objects', '5', '--benchmarks', 'get', '--json'])
+    assert done.returncode == 0, done.stderr
+    row, = json.loads(done.stdout)['rows']
+    assert row['rate']['warp'] == pytest.approx(50 / 49.25)
+    assert row['p50_ms']['warp'] == 250.0
+    assert row['rate']['ours'] > 1
+    assert row['rate']['ratio'][0] <= row['rate']['ratio'][1]
+
+
 def _large_map(_tmp_path: pathlib.Path) -> None:
     done = _run('large_map.py', ['--gib', '0.01', '--segments', '4'])
     assert done.returncode == 0, done.stdout + done.stderr
@@ -275,6 +320,7 @@ def _all_scenarios(tmp_path: pathlib.Path) -> None:
 SCRIPTS: Dict[str, Callable[[Any], None]] = {
     'all_scenarios.py': _all_scenarios,
     'beside_ssbench.py': _beside_ssbench,
+    'beside_warp.py': _beside_warp,
     'block_checksums.py': _block_checksums,
     'core_speed.py': _core_speed,
     'daemon_events.py': _daemon_events,

@@ -177,16 +177,16 @@ class Users:
 
     def _do(self, link: Link, task: Task, target: Stored, turn: float,
             number: int) -> None:
-        method, floor = 'PUT', target.floor
+        operation, floor = 'PUT', target.floor
         if task.operation == READ:
-            method = 'GET'
+            operation = 'GET'
             answer = link.send(self._front.get(target.path),
                                expected=self._expected(target))
         elif task.operation == HEAD:
-            method = 'HEAD'
+            operation = 'STAT'
             answer = link.send(self._front.head(target.path))
         elif task.operation == DELETE:
-            method = 'DELETE'
+            operation = 'DELETE'
             answer = self._delete(link, target)
             self._objects.done(task, answer.status // 100 == 2)
         else:
@@ -197,7 +197,7 @@ class Users:
         self.recorder.sent(answer.sent, answer.sent - turn)
         if self._lines is not None:
             self._lines.add(
-                number, method, target.path, answer.bytes,
+                number, operation, target.path, answer.bytes,
                 '' if answer.status // 100 == 2 else _error(answer), start,
                 answer.first, answer.end)
 

@@ -42,12 +42,15 @@ class Lines:
         self._characters = 0
         self.missing = 0
 
-    def add(self, user: int, method: str, path: str, count: int,
+    def add(self, user: int, operation: str, path: str, count: int,
             error: str, start: float, first: Optional[float],
             end: float) -> None:
-        """One request; times of ``time.monotonic()``."""
+        """One request; times of ``time.monotonic()``.
+
+        :param operation: by warp's name: ``STAT`` is a HEAD
+        """
         row: List[str] = [
-            str(user), method, self._client, '1', str(count),
+            str(user), operation, self._client, '1', str(count),
             self._endpoint, path.translate(_BREAKS),
             error.translate(_BREAKS), self._time(start),
             '' if first is None else self._time(first), self._time(end),

@@ -27,10 +27,6 @@ BY_HAND = {
         'eight writers of into the edge s',
         'process 512 MiB, this 512 MiB, S',
         'chunk object server proxy',
-        'figure swift-dss rclone s3fs',
-    ],
-    'prefetching': [
-        'Reads Prefetch p50, ms p90, ms p',
     ],
 }
 _SIDE = {'seconds': 4.0, 'per_second': 1 << 27, 'cpu_seconds_per_gib': {
@@ -45,24 +41,12 @@ _BUNDLED = {
 #: Tables whose figures are typed until a machine with nothing else to do has
 #: measured them: what their commands write, cut short, and a row of it.
 WAITING = {
-    'prefetching-cluster': ([{'cells': [
-        {'workload': 'parts', 'strategy': 'amp', 'p50_ms': 11.75,
-         'p90_ms': 20.2, 'p99_ms': 171.9, 'waited_ms': 0.0,
-         'useful_pieces': 20.0, 'late_pieces': 1.0, 'wasted_pieces': 0.0}]}],
-        ['parts', '``amp``', '11.8', '20.2', '171.9', '0.0', '20', '1',
-         '0']),
     'edge-checkpoint': ([[{'writers': 8, 'object': 512 << 20,
                            'sync_seconds': 200.0, 'written_back': _SIDE,
                            'vanilla': dict(_SIDE, seconds=8.0)}]],
                         ['times less', '50.0', '25.0']),
     'edge-chunks': ([[{'chunk_kib': 1024, 'written_back': _SIDE}]],
                     ['1 MiB', '1.50', '0.75']),
-    'edge-peers': ([[{'system': 'dss', 'figures': {
-        'small: 4k writes/s': 33.9, 'small: 4k lost': 0, 'cache: lost': 1,
-        'cache: most held, % of the cache': 133}},
-        {'system': 's3fs', 'figures': {'small: gave up': 'no',
-                                       'small: 4k lost': 2}}]],
-                   ['4 KiB, writes a second', '33.9', 'gave up']),
     'bundles': ([{'figures': [_BUNDLED]}],
                 ['4 KiB, in bundles', '24,000', '6.14', '8.19', '2,000',
                  '62 %', '6.0', '8.0', '0.50', '0.00', '5.0 %', '7.4 %',

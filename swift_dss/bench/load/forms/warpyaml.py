@@ -37,13 +37,16 @@ _TIMES = {'ms': 0.001, 's': 1.0, 'm': 60.0, 'h': 3600.0}
 _READ = frozenset((
     'api', 'benchmark', 'params.duration', 'params.concurrent',
     'params.objects', 'params.distribution', 'params.obj.size',
-    'params.obj.rand-size', 'params.obj.class', 'params.obj.ranges'))
+    'params.obj.rand-size', 'params.obj.class', 'params.obj.ranges',
+    # Ours are so.
+    'io.disable-sha256-payload'))
 _REFUSED = frozenset((
     'params.range', 'params.range-size', 'params.list-existing',
     'params.post', 'params.obj.part-size', 'io.sse-c-encrypt',
     'io.sse-s3-encrypt'))
 #: Of warp's own output, or said by the command line here.
-_SILENT = ('quiet', 'no-color', 'json', 'remote', 'params.autoterm')
+_SILENT = ('quiet', 'no-color', 'json', 'remote', 'params.autoterm',
+           'bench-data', 'advanced.full')
 
 
 class _Field(NamedTuple):

@@ -40,8 +40,12 @@ WARP = '''warp:
       ranges: [0-1k-silver]
     autoterm:
       enabled: true
+  bench-data: lines
   io:
     md5: true
+    disable-sha256-payload: true
+  advanced:
+    full: true
 '''
 COSBENCH = '''<?xml version="1.0" encoding="UTF-8" ?>
 <workload name="mine">
@@ -249,12 +253,17 @@ def test_what_is_no_scenario_is_refused(text):
 def test_both_forms_are_run(server, tmp_path, name, text, operations):
     pytest.importorskip('hdrh')
     (tmp_path / name).write_text(text)
-    out = tmp_path / 'out.json'
+    out, lines = tmp_path / 'out.json', tmp_path / 'lines.csv'
     assert main.main([
         'load', str(tmp_path / name), '--auth', server.url + '/auth/v1.0',
         '--user', 'a:b', '--key', 'c', '-o', '120', '--processes', '1',
-        '--json', str(out)]) == 0
+        '--json', str(out), '--csv', str(lines)]) == 0
     made = json.loads(out.read_text())
+    # As warp calls them.
+    assert {line.split('\t')[2]
+            for line in lines.read_text().splitlines()[1:]} == {
+        {'create': 'PUT', 'read': 'GET', 'head': 'STAT',
+         'delete': 'DELETE'}[operation] for operation in operations}
     assert {row['operation'] for row in made['rows']} == operations
     assert (made['failures'], made['wrong'], made['operations']) == (
         0, 0, 120)
