@@ -89,6 +89,9 @@ class Figures(NamedTuple):
     p99_ms: float
 
 
+FIELDS = 'rate', 'p50_ms', 'p90_ms', 'p99_ms'
+
+
 class Options(NamedTuple):
     """Of all runs."""
 
@@ -146,6 +149,7 @@ class Runs:
     def __init__(self, url: str, folder: pathlib.Path,
                  options: Options) -> None:
         self._url, self._folder, self._options = url, folder, options
+        self._seed = 0
 
     def warp(self, benchmark: str) -> Dict[str, Figures]:
         """By warp."""
@@ -158,10 +162,11 @@ class Runs:
     def ours(self, benchmark: str) -> Dict[str, Figures]:
         """By ``swift-dss load``, whose lines warp reads, too."""
         lines = self._folder / 'ours.csv'
+        self._seed += 1  # or each round had the same mix of operations
         self._run([os.path.join(os.path.dirname(sys.executable),
                                 'swift-dss'), 'load',
                    str(self._file(benchmark, lines)), '--s3', self._url,
-                   '--csv', str(lines)] + (
+                   '--csv', str(lines), '--seed', str(self._seed)] + (
                        [] if self._options.rate is None else
                        ['--rate', '%g' % self._options.rate]))
         seen = figures(lines, operations(benchmark))
@@ -221,7 +226,7 @@ def measure(runs: Runs, benchmark: str, rounds: int) -> List[Dict[str, Any]]:
     for operation in sorted(seen[0]['warp']):
         row: Dict[str, Any] = {'benchmark': benchmark,
                                'operation': operation}
-        for field in Figures._fields:
+        for field in FIELDS:
             pairs = [[getattr(turn[name][operation], field)
                       for name in ('ours', 'warp')] for turn in seen]
             row[field] = {
@@ -236,7 +241,7 @@ def text(rows: List[Dict[str, Any]]) -> str:
     """A line for each operation and figure."""
     lines = []
     for row in rows:
-        for field in Figures._fields:
+        for field in FIELDS:
             lines.append('%-6s %-7s %-7s ours %8.2f, warp %8.2f: %.3f '
                          '(%.3f to %.3f)' % (
                              row['benchmark'], row['operation'], field,
