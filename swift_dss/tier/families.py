@@ -36,6 +36,7 @@ FROM_ZERO = {
                                 'the SSD',
     'tier.rotten_bytes': 'bytes of a disk that are not those written there',
     'tier.rotten_versions_lost': 'versions that rot took from this node',
+    'tier.round_errors': 'rounds of work on a device that ended by an error',
 }
 #: Counters with labels, and their help.
 LABELLED = {

@@ -177,6 +177,9 @@ def _device(node: Node, keeper: Keeper) -> Dict[str, Any]:
     sums = node.index.occupancy(keeper.device.name)
     oldest = node.index.victims.oldest_dirty_at(keeper.device.name)
     state = asdict(keeper.state)
+    if keeper.state.round_state == 'failing':
+        # Of the last round that came so far.
+        state['room_state'] = 'failing'
     return dict(
         state, name=keeper.device.name, engine=keeper.device.engine,
         block=node.block.gather(

@@ -219,15 +219,20 @@ class Keeper:
         except IndexUnavailable as err:
             self._book.say('index_state', 'unavailable', err)
         except DssError as err:
-            self._metrics.count('tier.round_errors')
-            self._logger.error('%s: %s', self.device.name, err)
+            self._failed(err)
         except OSError as err:
             self._book.say('ssd_state', 'failing', err)
-        except Exception:
+        except Exception as err:
             # A device whose keeper died would fill up in silence.
-            self._metrics.count('tier.round_errors')
             self._logger.exception('%s: round failed', self.device.name)
+            self._failed(err)
         else:
             self._book.say('index_state', 'ready')
+            self._book.say('round_state', 'ready')
             return finished
         return True
+
+    def _failed(self, err: Exception) -> None:
+        self._metrics.count('tier.round_errors')
+        self._book.say('round_state', 'failing', '%s: %s' % (
+            type(err).__name__, err))

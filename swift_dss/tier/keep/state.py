@@ -22,12 +22,15 @@ class DeviceState:
         that is left is dirty, pinned or under a floor, or S3 alone would
         have it and does not answer
     :param room_why: in the last case, what S3 said
+    :param round_state: ``failing`` while rounds end by an error: nothing is
+        moved then, and the SSD may fill up
     """
 
     ssd_state: str = ''
     hdd_state: str = ''
     room_state: str = ''
     room_why: str = ''
+    round_state: str = ''
     index_state: str = ''
     publish_state: str = ''
     pressure: Optional[Pressure] = None

@@ -279,6 +279,24 @@ def test_a_walk_that_fails_on_one_device_ends_on_the_others(
     assert ended == ['sdb']
 
 
+def test_a_round_that_fails_is_shown_and_counted(running, monkeypatch):
+    def device():
+        told = running.json('status')['devices'][0]
+        return told['room_state'], told['round_state']
+
+    keeper = next(iter(running.parts.keepers))
+    assert keeper.wait_round(60)
+    assert device() == ('ready', 'ready')
+    with monkeypatch.context() as broken:
+        broken.setattr(keeper.duties, 'promote', lambda conf: 1 // 0)
+        keeper.wait_round(60)
+        assert device() == ('failing', 'failing')
+        assert 'failing' in running.cli('status')[1]
+    assert running.parts.metrics.snapshot()['tier.round_errors'] >= 1
+    assert keeper.wait_round(60)
+    assert device() == ('ready', 'ready')
+
+
 def test_an_index_that_shrank_gives_its_room_back(running):
     index = running.parts.index
     rows = [VersionRow(VersionId('sda', 0, '%032x' % number, '1.0'), '5', 9)

@@ -113,6 +113,9 @@ FIRST_EVENTS = [
     ('SwiftDssBytesDiffer', 'gateway_remote_corrupt_total', 'critical'),
     ('SwiftDssBytesDiffer', 'gateway_local_corrupt_total', 'critical'),
     ('SwiftDssDiskChangesBytes', 'tier_rotten_bytes_total', 'warning'),
+    ('SwiftDssWorkFails', 'tier_round_errors_total', 'critical'),
+    ('SwiftDssWorkFails', 'tier_chore_errors_total', 'critical'),
+    ('SwiftDssWorkFails', 'gateway_dispatch_errors_total', 'critical'),
     ('SwiftDssDamagedQueue', 'gateway_queue_damaged_total', 'warning')]
 
 
