@@ -201,10 +201,10 @@ class Keeper:
                     self._in_force.conf.tier.interval_seconds
             finished = self._try_round()
             with self._changed:
-                if finished:
-                    self._settled = self._begun
-                else:
+                if not finished:
                     self._due = 0.0
+                elif self.state.round_state == 'ready':
+                    self._settled = self._begun
                 self._changed.notify_all()
                 while not self.duties.stopping.is_set() and \
                         self._due > time.monotonic():
