@@ -24,6 +24,9 @@ ACCOUNT = '.dss_large'
 _CONTAINER = 'work'
 #: Seconds that a record belongs to the proxy that touched it last.
 LEASE_SECONDS = 30.0
+#: Seconds until work that could not be done is tried again: its servers may
+#: be back before the lease has run out.
+AGAIN_SECONDS = 5.0
 #: Records of one look.
 _MANY = 50
 
@@ -89,6 +92,10 @@ class Records:
     def renew(self, env: Env, record: Record) -> None:
         """The record stays this proxy's for another lease."""
         self._rows.touch(env, record.name, time.time() + LEASE_SECONDS)
+
+    def leave(self, env: Env, record: Record) -> None:
+        """The work could not be done: any proxy may try it soon."""
+        self._rows.touch(env, record.name, time.time() + AGAIN_SECONDS)
 
     def delete(self, env: Env, record: Record) -> None:
         """The work is done. If this fails it is done once more."""

@@ -73,6 +73,7 @@ class Worker:
             # Of this record alone: others have to go on.
             self._services.count('large.failed')
             self._services.logger.exception('dss: %s', record.target.path)
+        self._records.leave(env, record)
         return False
 
     def _look_for_ever(self) -> None:
