@@ -27,6 +27,8 @@ from swift_dss.proxy.s3 import seam
 from swift_dss.wire import names
 
 NAMES = {'STANDARD_IA': 26}
+TAGGING = b'<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag>' \
+    b'</TagSet></Tagging>'
 
 
 class Below:
@@ -184,6 +186,18 @@ def test_tags_of_an_object_have_a_controller_of_ours(below: Below) -> None:
         below.seen.clear()
         assert ask(app, 'DELETE', path).status_int in (403, 501)
         assert not [request for request in below.seen if request[0] == 'POST']
+
+
+@pytest.mark.parametrize('method', ['PUT', 'DELETE'])
+def test_tags_leave_an_object_its_content_type(below: Below,
+                                               method: str) -> None:
+    """That of the request is the document's; Swift keeps the object's own
+    where a POST names none."""
+    answer = ask(ours(below), method, '/bucket/o?tagging', TAGGING,
+                 content_type='application/xml')
+    assert answer.status_int == (200 if method == 'PUT' else 204)
+    last, _, sent = below.seen[-1]
+    assert last == 'POST' and 'Content-Type' not in sent
 
 
 @pytest.mark.parametrize('directive', ['COPY', 'REPLACE', None])

@@ -173,6 +173,8 @@ class TagsController(Controller):
         headers = kept_metadata(stored_headers)
         headers.update(to_set(req, tags))
         req.environ[SAME_METADATA] = True
+        # The document's, not the object's; Swift keeps that.
+        req.environ.pop('CONTENT_TYPE', None)
         req.get_response(self.app, 'POST', headers=headers, body='')
 
 
