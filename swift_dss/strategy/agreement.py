@@ -134,6 +134,24 @@ def of_place(timestamp: str, key: str,
     return Verdict.DEAD
 
 
+def of_buried(timestamp: str, key: str,
+              answers: Sequence[Optional[Answer]]) -> Verdict:
+    """Judge the place (bundle ``key``) of a member that is in no other one:
+    it was found dead, or was given a key of its own.
+
+    The latter's key may be gone by now, as all records named the bundle.
+
+    :param answers: with the keys that records name
+    """
+    said = [answer for answer in answers if answer is not None]
+    if any(answer[:2] == (timestamp, key) for answer in said):
+        return Verdict.NEEDED
+    if len(said) < len(answers) and not any(
+            answer.timestamp > timestamp for answer in said):
+        return Verdict.OPEN
+    return Verdict.DEAD
+
+
 def agreed_key(timestamp: str,
                answers: Sequence[Optional[Answer]]) -> str:
     """The one key that the records of all primaries name of a version; '' if

@@ -130,7 +130,23 @@ PINNED: Dict[int, List[Step]] = {
               Step('come-back', 'n5', '/a/c0/o', 951, 2463176558),
               Step('get-slowly', 'n1', '/a/c0/k', 120, 2590586507),
               Step('work', 'n4', '/a/e1/l', 441, 4184586669),
-              Step('forget', 'n2', '/a/c1/n', 726, 1521900801)]}
+              Step('forget', 'n2', '/a/c1/n', 726, 1521900801)],
+    # All records name a bundle that leaves, and a member's own key is taken
+    # for a second copy.
+    2006986: [Step('work', 'n4', '/a/c4/r', 398, 142231176),
+              Step('interrupt', 'n1', '/a/c1/n', 666, 997476498),
+              Step('interrupt', 'n2', '/a/c1/l', 696, 1815527776),
+              Step('leave-ring', 'n2', '/a/c1/l', 248, 375745956),
+              Step('sweep', 'n2', '/a/c0/m', 889, 664079907),
+              Step('take-out', 'n1', '/a/c2/x', 315, 4191675962),
+              Step('come-back', 'n1', '/a/e1/l', 910, 501401144),
+              Step('take-out', 'n5', '/a/c0/o', 245, 470159842),
+              Step('work', 'n4', '/a/c1/l', 207, 4280749360),
+              Step('put', 'n5', '/a/c1/l', 181, 1500509447),
+              Step('interrupt', 'n1', '/a/c1/l', 85, 3154146366),
+              Step('pass', 'n4', '/a/c0/k', 556, 206892945),
+              Step('work', 'n2', '/a/c4/r', 780, 2533422056),
+              Step('work', 'n4', '/a/c4/r', 723, 3811745382)]}
 
 
 @pytest.mark.parametrize('seed', PINNED)

@@ -154,12 +154,13 @@ class Keeper:
                 self._book.leave(entry.id, again_at)
 
     def _drop(self, entry: Bundle) -> None:
-        if not self._is_free(entry):
-            self._book.leave(entry.id, self._clock.wall() + _ASK_AGAIN_SECONDS)
+        seconds = self._needed_for(entry)
+        if seconds:
+            self._book.leave(entry.id, self._clock.wall() + seconds)
             self._metrics.count('gateway.bundles_held')
             return
-        # First the notes beside it: alone they would never be found.
-        for key in (*bundle_since.listed(self._client, entry.key), entry.key):
+        # The notes after it: they keep others from relying on it.
+        for key in (entry.key, *bundle_since.listed(self._client, entry.key)):
             self._client.delete(key)
             if self._client.head(key) is not None:
                 # Acknowledged and not done, or not everywhere yet.
@@ -169,37 +170,64 @@ class Keeper:
         self._book.forget(entry.id)
         self._metrics.count('gateway.bundles_dropped')
 
-    def _is_free(self, entry: Bundle) -> bool:
-        """No record names the bundle, or will; members that some name are
-        under keys of their own by now. A stub may have come to a drive of
-        this node after the others were pointed at the new bundle.
+    def _needed_for(self, entry: Bundle) -> float:
+        """Seconds until it is asked again; 0: no record names the bundle, or
+        will; members that some name are under keys of their own. A stub may
+        have come to a drive of this node after the others were pointed at the
+        new bundle.
 
         The bundle itself has its index: the book has its members in another
         one by now.
         """
         if not entry.size:
-            return True  # it was never proven, so never named
+            return 0.0  # it was never proven, so never named
         source = Source(self._client, entry, self._keys)
         dead = {member.number for member in self._book.members(
             entry.id, ('dead', 'told'))}
         try:
             # An empty one has no byte that a record could need.
             members = [member for member in source.members(entry.group)
-                       if member.number not in dead and member.size]
+                       if member.size]
         except S3Missing:
-            return True
-        said = self._leaning.leaned_on(entry.key, members)
-        needed = [member for member in members
-                  if said[member.version.key] is Verdict.NEEDED]
-        # The new bundle has these bytes as well.
+            return 0.0
+        said = self._leaning.leaned_on(entry.key, [
+            member for member in members if member.number not in dead])
+        said.update(self._leaning.buried(entry.key, [
+            member for member in members if member.number in dead]))
+        needed, again = ([
+            member for member in members if (member.number in dead) is is_dead
+            and said[member.version.key] is Verdict.NEEDED]
+            for is_dead in (False, True))
+        # The new bundle has these bytes as well; the others were sent apart
+        # when they were taken out, and are mostly there.
         freed = entry.size - sum(member.stored for member in needed)
         # Silence counts for as long as with a key of its own.
         if not self._leaning.is_forgotten(self._book.replaced_at(entry.id)) \
                 and (Verdict.OPEN in said.values()
                      or not self._pays(freed, needed)):
-            return False
-        self._send_apart(source, needed)
-        return True
+            return _ASK_AGAIN_SECONDS
+        self._send_apart(source, needed + again)
+        return 0.0 if self._are_told(entry, needed + again) else \
+            max(1.0, self._conf.delete_delay_seconds)
+
+    def _are_told(self, entry: Bundle, apart: Sequence[Member]) -> bool:
+        """Whether the note beside the bundle said before that these places
+        in it do not count: since then nobody takes a key of their own for a
+        second copy. Says it.
+        """
+        numbers = {member.number for member in apart}
+        if not numbers:
+            return True
+        path = bundle_since.path_of(entry.key)
+        before = bundle_since.read_mine(
+            self._client, path, self._packer.unwrap(entry))
+        if before is not None and numbers <= before.dead:
+            return True
+        since = bundle_since.join((before or Since(), Since(numbers)))
+        bundle_since.write(self._client, path, since, before or Since(),
+                           self._packer.wrap(entry))
+        steps.reached('bundle.apart_said')
+        return False
 
     def _pays(self, freed_bytes: int, apart: Sequence[Member]) -> bool:
         return bundling.pays(freed_bytes, len(apart),

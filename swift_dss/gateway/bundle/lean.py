@@ -21,7 +21,8 @@ from swift_dss.gateway.form import metadata
 from swift_dss.gateway.peers.primaries import Answers, Primaries, Wanted
 from swift_dss.gateway.ports import LocalReader, LocalVersion
 from swift_dss.io.workers import Clock
-from swift_dss.strategy.agreement import Verdict, of_member, of_place
+from swift_dss.strategy.agreement import (
+    Verdict, of_buried, of_member, of_place)
 from swift_dss.wire import bundle, classmap
 
 #: Members of one question.
@@ -60,6 +61,12 @@ class Leaning:
         now: NEEDED if a record still names it, OPEN if unknown; by version.
         """
         return {version.key: of_place(version.timestamp, key, said)
+                for version, said in self._asked(members)}
+
+    def buried(self, key: str, members: Iterable[Member]
+               ) -> Dict[str, Verdict]:
+        """The same of members that are dead, or were sent apart."""
+        return {version.key: of_buried(version.timestamp, key, said)
                 for version, said in self._asked(members)}
 
     def _asked(self, members: Iterable[Member]

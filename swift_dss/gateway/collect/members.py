@@ -322,7 +322,7 @@ class BundleCollector(Extra):
             return 0.0
 
     def _remove(self, key: str, counts: Collected) -> None:
-        for name in (*bundle_since.listed(self._client, key), key):
+        for name in (key, *bundle_since.listed(self._client, key)):
             self._client.delete(name)
         if self._client.head(key) is not None:
             raise RemoteUnavailable('%s is still there' % key,

@@ -18,13 +18,14 @@ from swift_dss.core.errors import DamagedRecord, DssError, VersionGone
 from swift_dss.core.residency import RemoteCopy, Residency, Tier
 from swift_dss.core.version import VersionId
 from swift_dss.gateway.around import Around
+from swift_dss.gateway.bundle import since as bundle_since
 from swift_dss.gateway.bundle.own import OwnMembers
 from swift_dss.gateway.bundle.proof import BundleProofs
 from swift_dss.gateway.bundle.read import is_bundle
 from swift_dss.gateway.bundle.shelves import Shelves
 from swift_dss.gateway.form import metadata, verify
 from swift_dss.gateway.form.encrypt import (
-    SEAL_META, open_envelope, sealed_length)
+    SEAL_META, open_envelope, opener, sealed_length)
 from swift_dss.gateway.form.metadata import RemoteRecord
 from swift_dss.gateway.link.client import S3Head
 from swift_dss.gateway.ports import LocalVersion
@@ -79,7 +80,8 @@ class Arrivals:
 
     def is_doubled(self, version: VersionId, bundle: str) -> bool:
         """True if S3 says now that it has a version under its own key, and the
-        same bytes in a bundle. One HEAD, or two; seldom more.
+        same bytes in a bundle whose keeper counts on them. Some HEADs, and a
+        GET; seldom more.
 
         :raises DssError: it cannot be said now
         """
@@ -88,9 +90,18 @@ class Arrivals:
         except (NotProven, VersionGone):
             return False
         assert own.residency is not None
-        return self._bundles.find(
-            version, own.residency.content_length, own.etag,
-            bundle) is not None
+        entry = self._bundles.entry(
+            version, own.residency.content_length, own.etag, bundle)
+        head = None if entry is None else self._client.head(bundle)
+        if entry is None or head is None:
+            return False
+        seal = head.metadata.get(SEAL_META, '')
+        told = bundle_since.read(
+            self._client, bundle_since.path_of(bundle),
+            opener(self._keys, seal))
+        # The keeper takes the note away after the bundle.
+        return entry.number not in told.dead and \
+            self._client.head(bundle) is not None
 
     def _known(self, request: ProofRequest, residency: Residency,
                remote: RemoteCopy) -> ProofReply:

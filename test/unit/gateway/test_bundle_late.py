@@ -8,6 +8,7 @@ from test_bundle_following import Ranked
 from test_bundles_of_others import NAMES, NEW, OLD, SMALL
 
 from swift_dss.core.errors import RemoteCorrupt
+from swift_dss.gateway.bundle import since
 from swift_dss.gateway.collect.keys import Wish
 from swift_dss.gateway.ports import NotProven
 from swift_dss.gateway.ports import Upload
@@ -158,7 +159,8 @@ def settled(nodes):
     return versions, nodes.gateways[0].parts.collector
 
 
-@pytest.mark.parametrize('why', ['silent', 'lost', 'wrong', 'lacking'])
+@pytest.mark.parametrize('why', ['silent', 'lost', 'wrong', 'lacking',
+                                 'told', 'just gone'])
 def test_both_copies_stay_while_one_may_be_needed(nodes, why):
     versions, collector = settled(nodes)
     bundle, = nodes.bundles()
@@ -175,6 +177,13 @@ def test_both_copies_stay_while_one_may_be_needed(nodes, why):
         nodes.disks[0].unlink(key)
         nodes.s3.keys['p/%s/0/%s/%s' % (
             first.object_hash[-3:], first.object_hash, OLD)] = b'other', {}
+    elif why == 'told':
+        # Its keeper is about to remove the bundle.
+        since.write(nodes.gateways[0].parts.client, since.path_of(bundle),
+                    since.Since(set(range(3))), since.Since())
+    elif why == 'just gone':
+        collector.run(Wish(everything=True, dry_run=True))
+        del nodes.s3.keys[bundle]
     else:
         nodes.disks[1].unlink(first)
     before = own_keys(nodes, [first])

@@ -20,7 +20,8 @@ from swift_dss.gateway.ports import Upload
 from swift_dss.gateway.parts import Outside
 from swift_dss.gateway.service import Gateway
 from swift_dss.io.workers import World, inline
-from swift_dss.strategy.agreement import Answer, Verdict, of_member
+from swift_dss.strategy.agreement import (
+    Answer, Verdict, of_buried, of_member)
 from swift_dss.wire.control import FetchRequest
 
 from support.nodes.gateway_node import (
@@ -182,6 +183,81 @@ def test_a_member_that_left_stays_readable_where_it_went(nodes):
     nodes.run(100)
     assert old not in nodes.bundles()
     nodes.read(1, versions[0], NAMES[0])
+
+
+def sent_apart(nodes):
+    """A member that left, and has a key of its own, as its bundle is to go;
+    (version, the bundle)."""
+    versions = nodes.put(NAMES)
+    bundle, = nodes.bundles()
+    nodes.travel(versions[0], NAMES[0])
+    nodes.disks[0].unlink(versions[0])
+    for version in versions[1:]:
+        nodes.delete(version)
+    nodes.run(15, 1.0)
+    assert nodes.bundles() == [bundle] and any(
+        versions[0].key in key for key in nodes.s3.keys)
+    return versions[0], bundle
+
+
+def test_who_still_names_a_bundle_has_a_key_before_it_goes(nodes):
+    version, bundle = sent_apart(nodes)
+    # As the search for second copies did: all named the bundle.
+    for key in [key for key in nodes.s3.keys if version.key in key]:
+        del nodes.s3.keys[key]
+    nodes.run(100)
+    assert bundle not in nodes.bundles()
+    nodes.read(1, version, NAMES[0])
+
+
+def test_who_is_away_for_too_long_finds_a_key_of_its_own(nodes):
+    version, bundle = sent_apart(nodes)
+    nodes.views[0].away = {1}
+    nodes.run(610000, 3600.0)
+    assert bundle not in nodes.bundles()
+    nodes.read(1, version, NAMES[0])
+
+
+def test_others_are_told_before_a_bundle_goes_that_some_name(nodes):
+    """So that nobody takes the key of its own for a second copy."""
+    version, bundle = sent_apart(nodes)
+    kept = nodes.s3.delete_object
+    gone = []
+
+    def delete(**options):
+        gone.append((options['Key'], nodes.now, since.path_of(bundle)
+                     in nodes.s3.keys))
+        return kept(**options)
+
+    nodes.s3.delete_object = delete
+    told = []
+    put = nodes.s3.put_object
+
+    def sent(**options):
+        if options['Key'] == since.path_of(bundle):
+            told.append(nodes.now)
+        return put(**options)
+
+    nodes.s3.put_object = sent
+    nodes.run(100)
+    keys = [key for key, _, _ in gone]
+    assert keys.index(bundle) < keys.index(since.path_of(bundle))
+    _, at, is_there = gone[keys.index(bundle)]
+    assert is_there and at - told[0] >= 10.0
+
+
+def test_what_records_name_decides_of_buried_members():
+    def judged(*answers):
+        return of_buried(OLD, 'b', answers)
+
+    assert judged(Answer(OLD, 'b'), Answer(NEW)) is Verdict.NEEDED
+    assert judged(Answer(OLD, 'b'), None) is Verdict.NEEDED
+    assert judged(Answer(OLD, 'c'), Answer(OLD, 'own')) is Verdict.DEAD
+    assert judged(Answer(NEW), None) is Verdict.DEAD
+    # A tombstone may be reclaimed by now.
+    assert judged(Answer(), Answer()) is Verdict.DEAD
+    assert judged(Answer(), None) is Verdict.OPEN
+    assert judged(Answer(OLD, 'c'), None) is Verdict.OPEN
 
 
 def test_a_silent_node_holds_a_bundle_for_reclaim_age(nodes):
