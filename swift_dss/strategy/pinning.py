@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import FrozenSet, Iterable, List, Optional, Tuple
 
+from swift_dss.core.classes import ClassTable
+from swift_dss.core.config import TierConf
+from swift_dss.core.errors import BadConfig
 from swift_dss.core.globs import Glob
 
 #: Upper bounds of the histogram's buckets, bytes: doubling from 4 KiB.
@@ -54,6 +57,32 @@ class PinRule:
         return None
 
 
+def rule_of(tier: TierConf, table: ClassTable) -> Optional[PinRule]:
+    """The rule that the configuration spells; None if it pins nothing.
+
+    :raises BadConfig: it does not spell one
+    """
+    if not tier.pin_share:
+        return None
+    least, largest = 0, 1 << 30
+    if tier.pin_depth:
+        parts = tier.pin_depth.split('-')
+        if len(parts) != 2 or not all(part.isdecimal() for part in parts):
+            raise BadConfig('[tier] pin_depth: %r is not LEAST-LARGEST'
+                            % tier.pin_depth)
+        least, largest = int(parts[0]), int(parts[1])
+    class_ids = set()
+    for word in _words(tier.pin_classes):
+        spec = table.by_name(word)
+        if spec is None and not word.isdecimal():
+            raise BadConfig('[tier] pin_classes: no class is called %r'
+                            % word)
+        class_ids.add(spec.class_id if spec else int(word))
+    return PinRule(tier.pin_largest_bytes, (least, largest), tuple(
+        Glob.of(word.lower()) for word in _words(tier.pin_types)),
+        frozenset(class_ids))
+
+
 def depth_of(name: str) -> int:
     """How deep an object lies: slashes in its name, without those of
     account and container."""
@@ -82,3 +111,7 @@ def cut_off(sizes: Iterable[Tuple[int, int]], cap_bytes: int,
         if upper >= largest_bytes:
             break
     return bytes_left
+
+
+def _words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(',') if word.strip()]

@@ -8,7 +8,9 @@ from typing import Tuple
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import NodeConf
+from swift_dss.core.errors import BadConfig
 from swift_dss.io.start.text import read_text
+from swift_dss.strategy.pinning import rule_of
 from swift_dss.strategy.tuning.choices import Choice
 from swift_dss.wire.settings import classtable, nodeconf
 
@@ -27,10 +29,19 @@ class Source:
         return nodeconf.parse(read_text(self._path), self._path, os.environ)
 
     def read(self) -> Tuple[NodeConf, ClassTable]:
-        """:raises BadConfig: a file is missing or does not parse."""
+        """Both files, judged together.
+
+        :raises BadConfig: a file is missing or does not parse, or the pin
+            rule of the one does not fit the other
+        """
         conf = self.conf()
-        return conf, classtable.parse(read_text(conf.class_table),
-                                      conf.class_table)
+        table = classtable.parse(read_text(conf.class_table),
+                                 conf.class_table)
+        try:
+            rule_of(conf.tier, table)
+        except BadConfig as err:
+            raise BadConfig('%s: %s' % (self._path, err)) from err
+        return conf, table
 
 
 class InForce:

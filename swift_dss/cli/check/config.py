@@ -15,7 +15,7 @@ from swift_dss.core.config import NodeConf
 from swift_dss.core.errors import BadConfig
 from swift_dss.core.rules import Rules
 from swift_dss.io.start.text import read_text
-from swift_dss.tier.index import pins
+from swift_dss.strategy import pinning
 
 
 def judge(node: Node) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def together(conf: NodeConf, table: ClassTable,
              path: str) -> Iterator[Finding]:
     """Classes whose treatment this node cannot give."""
     try:
-        pins.rule_of(conf.tier, table)
+        pinning.rule_of(conf.tier, table)
     except BadConfig as err:
         yield refused('pins', BadConfig('%s: %s' % (path, err)))
     has_block = 'block' in (conf.tier.engine, *conf.engines.values())

@@ -16,9 +16,8 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.config import TierConf
 from swift_dss.core.errors import BadConfig
-from swift_dss.core.globs import Glob
 from swift_dss.strategy.pinning import (
-    BUCKETS, PinRule, cut_off, depth_of)
+    BUCKETS, PinRule, cut_off, depth_of, rule_of)
 from swift_dss.tier.inforce import InForce
 from swift_dss.tier.index.index import Index
 from swift_dss.tier.index.rows import VersionRow
@@ -27,32 +26,6 @@ from swift_dss.tier.index.rows import VersionRow
 NONE, PINNED, TOO_LARGE, IDLE = 0, 2, 3, 4
 #: Rows looked at in a round for how long they were not used.
 _LOOKED_AT = 500
-
-
-def rule_of(tier: TierConf, table: ClassTable) -> Optional[PinRule]:
-    """The rule that the configuration spells; None if it pins nothing.
-
-    :raises BadConfig: it does not spell one
-    """
-    if not tier.pin_share:
-        return None
-    least, largest = 0, 1 << 30
-    if tier.pin_depth:
-        parts = tier.pin_depth.split('-')
-        if len(parts) != 2 or not all(part.isdigit() for part in parts):
-            raise BadConfig('[tier] pin_depth: %r is not LEAST-LARGEST'
-                            % tier.pin_depth)
-        least, largest = int(parts[0]), int(parts[1])
-    class_ids = set()
-    for word in _words(tier.pin_classes):
-        spec = table.by_name(word)
-        if spec is None and not word.isdigit():
-            raise BadConfig('[tier] pin_classes: no class is called %r'
-                            % word)
-        class_ids.add(spec.class_id if spec else int(word))
-    return PinRule(tier.pin_largest_bytes, (least, largest), tuple(
-        Glob.of(word.lower()) for word in _words(tier.pin_types)),
-        frozenset(class_ids))
 
 
 class Pins:
@@ -161,7 +134,3 @@ class Pins:
         elif row.pin_rule == IDLE:
             said.append('not pinned: not used for a while')
         return '; '.join(said)
-
-
-def _words(text: str) -> List[str]:
-    return [word.strip() for word in text.split(',') if word.strip()]

@@ -146,11 +146,14 @@ class Keeper:
         why = self.duties.checks.why(Tier.SSD)
         self._book.say('ssd_state', 'failing' if why else 'ready', why)
         self.duties.look_at_hdd()
-        self._pins.round(self.device.name, self.duties.levels(conf)[0])
-        self.duties.make_room(conf)
-        self.duties.drop_remote_only()
-        self.duties.relieve_hdd(conf)
-        self.publish_pressure(conf)
+        try:
+            self._pins.round(self.device.name, self.duties.levels(conf)[0])
+        finally:
+            # The SSD of a pin rule that fails must not fill up.
+            self.duties.make_room(conf)
+            self.duties.drop_remote_only()
+            self.duties.relieve_hdd(conf)
+            self.publish_pressure(conf)
         before = self.duties.moved
         clean = self.duties.clean(conf)
         promoted = self.duties.promote(conf)

@@ -343,6 +343,28 @@ def test_a_bad_class_table_changes_nothing(running):
     assert running.parts.in_force.table is before
 
 
+@pytest.mark.parametrize('options, classes, said', [
+    ('pin_classes = silver', CLASSES, "pin_classes: .*'silver'"),
+    ('pin_depth = 1', CLASSES, "pin_depth: '1'"),
+    # Of both files together: each is right by itself.
+    ('pin_classes = gold', CLASSES.replace('gold', 'golden'),
+     "pin_classes: .*'gold'")])
+def test_a_pin_rule_that_cannot_be_understood_changes_nothing(
+        running, options, classes, said):
+    with open(running.conf_path) as source:
+        text = source.read()
+    running.write('dss.conf', text.replace(
+        '[tier]\n', '[tier]\npin_share = 0.1\n%s\n' % options))
+    running.write('classes.conf', classes)
+    before = running.parts.in_force.configured
+    with pytest.raises(BadConfig, match='dss.conf: .*' + said):
+        running.daemon.reload()
+    assert running.parts.in_force.configured is before
+    running.daemon.stop()
+    with pytest.raises(BadConfig, match=said):
+        Daemon(Source(running.conf_path), LOGGER)
+
+
 def test_a_reload_that_pins_a_class_takes_it_from_the_candidates(running):
     running.put(1, 9)
     running.settle()

@@ -106,6 +106,17 @@ def test_a_rule_that_cannot_be_understood_says_so(rigs, options):
         rig.local.mover.pins.round('sda', 1)
 
 
+def test_a_rule_that_fails_does_not_fill_the_ssd(rigs):
+    rig = rigs(pin_share=0.5, pin_classes='nobody')
+    for number in range(15):
+        put(rig, 'x%d' % number, 1, 64)
+    assert rig.ssd(5) == 960 * KIB
+    with pytest.raises(BadConfig, match='pin_classes'):
+        rig.keeper.round()
+    assert rig.ssd(5) <= 900 * KIB
+    assert rig.keeper.state.pressure.ssd_used_bytes == rig.ssd(5)
+
+
 def test_a_rule_that_is_taken_back_lets_all_go(rigs):
     rig = rigs(pin_share=0.5, pin_classes='silver', pin_depth='0-0')
     tiny = put(rig, 't', 3, 4)
