@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Sequence
 
-#: Of waits and ages the largest counts.
-_LARGEST = ('_seconds', 'mape')
+#: Of waits, ages and most of all that was seen the largest counts.
+_LARGEST = ('_seconds', 'mape', 'largest_bytes')
+#: S3 is up if each shard reaches it; a pass of all began with the first.
+_SMALLEST = frozenset(('gateway.up', 'pass_began'))
 #: Each shard says it of the node or of a class, and all say the same.
-_ALIKE = frozenset(('rank', 'warm_copies', 'admissions', 'owner', 'mape_of'))
+_ALIKE = frozenset(('rank', 'warm_copies', 'admissions', 'owner', 'mape_of',
+                    'tier.left_policies', 'days'))
 #: Lines that several shards may say in the same words.
 _ONCE = frozenset(('warnings', 'left_policies', 'gauges'))
 #: Well only if it is so in each shard.
@@ -39,10 +42,16 @@ def merged(answers: Sequence[Any], name: str = '') -> Any:
     if isinstance(first, bool):
         return all(said) if name in _IN_ALL else any(said)
     if isinstance(first, (int, float)):
-        return max(said) if name.endswith(_LARGEST) else sum(said)
+        return _of_numbers(said, name)
     if name == 'state':
         return next((value for value in said if value not in _WELL), first)
     return first
+
+
+def _of_numbers(said: Sequence[float], name: str) -> float:
+    if name in _SMALLEST:
+        return min(said)
+    return max(said) if name.endswith(_LARGEST) else sum(said)
 
 
 def _of_dicts(said: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:

@@ -25,6 +25,29 @@ def test_all_must_be_well():
         'state': 'open'}
 
 
+def test_s3_is_there_only_for_a_node_whose_shards_all_reach_it():
+    gauges = [{'gateway.up': up, 'gateway.queued_uploads': 2.0}
+              for up in (1.0, 0.0)]
+    assert merged([{'metrics': fields} for fields in gauges]) == {
+        'metrics': {'gateway.up': 0.0, 'gateway.queued_uploads': 4.0}}
+    assert merged([gauges[0]] * 2)['gateway.up'] == 1.0
+
+
+def test_the_largest_object_is_that_of_one_shard():
+    assert merged([{'workload': {'largest_bytes': 5.0, 'ingest_rate': 2.0}},
+                   {'workload': {'largest_bytes': 9.0, 'ingest_rate': 3.0}}
+                   ]) == {'workload': {'largest_bytes': 9.0,
+                                       'ingest_rate': 5.0}}
+
+
+def test_figures_of_the_node_are_said_once():
+    assert merged([{'tier.left_policies': 1.0, 'days': 30.0}] * 2) == {
+        'tier.left_policies': 1.0, 'days': 30.0}
+    # The shard that is furthest behind says how old the oldest answer is.
+    assert merged([{'pass_began': 7.0}, {'pass_began': 3.0},
+                   {'pass_began': None}]) == {'pass_began': 3.0}
+
+
 def test_nothing_is_nothing():
     assert merged([]) is None
     assert merged([None, None]) is None
