@@ -361,9 +361,10 @@ def test_a_liar_gets_one_upload_at_a_time_until_it_keeps_one(
     assert all(rig.local.residency(version).remote for version in versions)
     order = sent_in_order(faulty, since)
     places = {key: place for place, key in enumerate(sorted(order))}
-    # The trial may have been of any age, and four go side by side.
-    assert max(abs(place - places[key]) for place, key
-               in enumerate(order[1:], 1)) <= 6
+    # The trial may have been of any age, and four go side by side, of which a
+    # busy machine may hold one up. In no order it would be a dozen.
+    assert sum(abs(place - places[key]) for place, key
+               in enumerate(order[1:], 1)) <= 3 * len(order)
     assert rig.gateway.status()['state'] == 'closed'
 
 
