@@ -315,7 +315,8 @@ class Objects:
             headers = stored.without_maps(headers)
             if status.startswith('20'):
                 headers += self._services.sealer.seal(
-                    outgoing.carried_map(given, int(status[:3])),
+                    outgoing.carried_map(given, int(status[:3]),
+                                         request.env.get('HTTP_RANGE', '')),
                     given.get(names.S3_CLASS_META, '')).items()
             return headers
 

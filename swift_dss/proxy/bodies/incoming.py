@@ -28,6 +28,7 @@ _META_CLASS = env_key(names.S3_CLASS_META)
 #: s3api's header for the content type of an upload's final object.
 _UPLOAD_TYPE = 'HTTP_X_OBJECT_SYSMETA_S3API_CONTENT_TYPE'
 _SLO_SIZE = 'HTTP_X_OBJECT_SYSMETA_SLO_SIZE'
+_STATIC = 'HTTP_X_STATIC_LARGE_OBJECT'
 
 
 class Asked(NamedTuple):
@@ -170,7 +171,7 @@ def facts(env: Env, target: Target, state: State, size: Optional[int],
     source = env.get('swift.source')
     seen = target.user_names(source)
     content_type = env.get('CONTENT_TYPE') or ''
-    if _SLO_SIZE in env:
+    if _STATIC in env and _SLO_SIZE in env:
         size = _number(env[_SLO_SIZE])
     elif target.is_upload_marker(source):
         size = None

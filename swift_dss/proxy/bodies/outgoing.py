@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from swift.common.swob import Request, str_to_wsgi, wsgi_to_str
+from swift.common.swob import Range, Request, str_to_wsgi, wsgi_to_str
 
 from swift_dss.core.classes import ClassTable
 from swift_dss.core.errors import BadClassInput
@@ -129,9 +129,10 @@ def _said_class(text: str, class_id: int, table: ClassTable) -> str:
 def object_size(headers: Mapping[str, str]) -> Optional[int]:
     """Size of the whole object that a GET or HEAD answer is about.
 
-    Of an SLO its data's; None for a DLO: nobody has counted it.
+    Of an SLO its data's; None for a DLO: nobody has counted it. A copy of an
+    SLO's bytes has its sysmeta, and is none.
     """
-    if headers.get(SLO_SIZE, '').isdigit():
+    if headers.get(stored.STATIC) and headers.get(SLO_SIZE, '').isdigit():
         return int(headers[SLO_SIZE])
     if headers.get(stored.DYNAMIC):
         return None
@@ -144,14 +145,22 @@ def object_size(headers: Mapping[str, str]) -> Optional[int]:
     return int(text)
 
 
-def carried_map(headers: Mapping[str, str], status: int) -> Optional[ClassMap]:
+def carried_map(headers: Mapping[str, str], status: int,
+                wanted: str) -> Optional[ClassMap]:
     """The map of the object that a copier will PUT from this answer.
 
     A range of an object takes the classes of that range; several ranges
-    in one answer are a text of their own, of the object's class.
+    in one answer are a text of their own, of the object's class. Of a large
+    object Swift gives us all, and takes the range out above.
+
+    :param wanted: the request's ``Range``; '' without one
     """
     class_map = stored.lasting_map(headers)
-    if class_map is None or status != 206 or class_map.is_uniform:
+    if class_map is None or class_map.is_uniform:
+        return class_map
+    if status == 200 and wanted and stored.is_manifest(headers):
+        return _cut(class_map, wanted, object_size(headers))
+    if status != 206:
         return class_map
     content_range = headers.get('Content-Range') or ''
     try:
@@ -160,6 +169,22 @@ def carried_map(headers: Mapping[str, str], status: int) -> Optional[ClassMap]:
     except (IndexError, ValueError):
         return ClassMap.uniform(class_map.rest)
     return slice_map(class_map, start, length)
+
+
+def _cut(class_map: ClassMap, wanted: str,
+         size: Optional[int]) -> ClassMap:
+    """:param size: None: nobody has counted it"""
+    # A map says nothing of what is behind its last span.
+    most = class_map.spans[-1].end if size is None else size
+    try:
+        ranges = Range(wanted)
+        pairs = ranges.ranges_for_length(most) or []
+    except ValueError:
+        return class_map  # Swift gives all of it
+    if len(pairs) != 1 or size is None and ranges.ranges[0][0] is None:
+        return ClassMap.uniform(class_map.rest)
+    (start, stop), = pairs
+    return slice_map(class_map, start, stop - start)
 
 
 def slice_map(class_map: ClassMap, start: int, length: int) -> ClassMap:
