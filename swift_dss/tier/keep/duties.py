@@ -247,8 +247,8 @@ class Duties:
                 self.device.name, take.class_ids, take.length)
             if candidates is not None:
                 self._each(self._clean_one, [
-                    part for part in candidates if self._in_force.table.spec(
-                        part.class_id).remote is not RemoteMode.ONLY])
+                    part for part in candidates
+                    if not self._waits_for_s3(part)])
                 continue
             # A blind order takes of all classes, also of those that have
             # nothing here.
@@ -402,7 +402,6 @@ class Duties:
 
         :param next_of: at most so many candidates
         """
-        table = self._in_force.table
         skipped: Set[VersionId] = set()
         while wanted > 0 and not self.stopping.is_set() \
                 and self._book.state.hdd_state == 'ready':
@@ -410,14 +409,23 @@ class Duties:
                 break
             candidates = _until([
                 candidate for candidate in next_of(_BATCH + len(skipped))
-                if candidate.version not in skipped and table.spec(
-                    candidate.class_id).remote is not RemoteMode.ONLY], wanted)
+                if candidate.version not in skipped
+                and not self._waits_for_s3(candidate)], wanted)
             if not candidates:
                 break
             self._each(self._clean_one, candidates)
             skipped.update(candidate.version for candidate in candidates)
             wanted -= sum(candidate.length for candidate in candidates)
         return wanted
+
+    def _waits_for_s3(self, candidate: Candidate) -> bool:
+        """True if bytes are to live in S3 alone, and will: a version with a
+        byte of a class that stays on the cluster is never sent."""
+        if self._in_force.table.spec(
+                candidate.class_id).remote is not RemoteMode.ONLY:
+            return False
+        row = self._index.get(candidate.version)
+        return row is None or row.wants_remote or row.on_remote
 
     def _clean_one(self, candidate: Candidate) -> int:
         self._local.clean(candidate.version, candidate.partition,

@@ -8,8 +8,9 @@ import pytest
 from support.nodes.sample_node import sample_bytes
 from support.nodes.tier_node import KIB, Rig
 
+from swift_dss.core.classes import ClassSpec, ClassTable, RemoteMode
 from swift_dss.core.residency import Tier
-from swift_dss.core.spans import ClassMap
+from swift_dss.core.spans import ClassMap, Span
 from swift_dss.strategy.eviction import STRATEGIES
 from swift_dss.tier.local.watch import Watcher
 from swift_dss.wire import classmap
@@ -50,6 +51,28 @@ def test_dirty_bytes_and_reads_stay_below_the_high_watermark(
         used, high = used_and_high(rig)
         assert used <= high
     assert rig.metrics.snapshot()['tier.promoted'] > 20
+    rig.close()
+
+
+def test_bytes_for_s3_alone_leave_with_a_byte_that_stays(tmp_path):
+    """S3 never gets such a version, so the HDD has to."""
+    table = ClassTable.of([
+        ClassSpec(0, 'plain', 0),
+        ClassSpec(5, 'far', 50, remote=RemoteMode.ONLY),
+        ClassSpec(9, 'near', 90, remote=RemoteMode.NEVER)])
+    rig = Rig(tmp_path, table=table, min_demote_bytes=0)
+    for number in range(9):
+        rig.put('o%d' % number, sample_bytes(100 * KIB, number),
+                class_map=ClassMap.from_spans([Span(0, KIB, 9)], 5))
+    pure = rig.put('pure', sample_bytes(10 * KIB, 50), 5)
+    for _ in range(5):
+        rig.now += 100
+        rig.keeper.round()
+    used, high = used_and_high(rig)
+    assert used <= high
+    assert rig.keeper.state.room_state == 'ready'
+    # This one waits for S3, and is on no HDD meanwhile.
+    assert rig.index.get(pure.version).spans[0].hdd_bytes == 0
     rig.close()
 
 
