@@ -111,7 +111,8 @@ Errors
 422   Content-MD5 is not that of the ``.dss`` body
 503   with Retry-After: the bytes are in S3 and S3 does not answer; or,
       to a PUT, as much of its class waits for S3 as may (admission)
-507   the object can never fit what may wait for S3 (413 through s3api)
+507   the object can never fit what may wait for S3 (413 through s3api,
+      and into containers that keep versions)
 ====  ==================================================================
 """
 

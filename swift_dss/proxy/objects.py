@@ -17,7 +17,7 @@ from swift_dss.core.errors import BadClassInput, ClassNotAllowed
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.proxy import authorize, reclassify
 from swift_dss.proxy.admit import unavailable
-from swift_dss.proxy.bodies import incoming, outgoing, stored
+from swift_dss.proxy.bodies import incoming, outgoing, stored, versioned
 from swift_dss.proxy.bodies.dssbody import (
     BoundedRanges, CheckedInput, DssInput, Prefixed)
 from swift_dss.proxy.bodies.incoming import Asked
@@ -82,6 +82,8 @@ class Objects:
         carried = None
         if request.source in COPIERS:
             carried = self._services.sealer.open(env)
+        if versioned.is_copy(env, carried):
+            incoming.without_file_form(env)
         self._services.strip(env)
         if _SYMLINK in env:
             return self._app(env, request.start)
@@ -261,13 +263,10 @@ class Objects:
                 self._services.max_section_bytes:
             raise HTTPRequestEntityTooLarge(
                 body=b'Your request is too large.', request=Request(env))
-        digest = None
-        if request.source == 'S3':
-            # From Content-MD5, which is of the body as it was sent.
-            digest = env.pop('HTTP_ETAG', None)
         body = DssInput(env['wsgi.input'], size, self._services.max_spans,
-                        digest)
+                        versioned.take_digest(env))
         class_map = self._reading(request, body.read_section)
+        versioned.leave_out(env, body.section_bytes)
         data_size = None
         if size is not None:
             data_size = size - body.section_bytes
@@ -308,7 +307,7 @@ class Objects:
 
     def _get_for_copier(self, request: ProxyRequest) -> Body:
         """The answer with the map under seal instead of shown."""
-        request.env.pop(env_key(names.OBJECT_FILE), None)
+        incoming.without_file_form(request.env)
 
         def carried(status: str, headers: Any) -> Any:
             given = HeaderKeyDict(headers)

@@ -5,8 +5,9 @@ their figures, and answers the client.
 
 ``503`` with ``Retry-After``: the class has used up its share of bytes waiting
 for S3; the time is the predicted drain of the backlog. ``507``: the object can
-never fit. S3 clients get ``EntityTooLarge`` instead, because s3api would turn
-a 507 into an internal error.
+never fit. S3 clients get ``EntityTooLarge`` instead, and uploads into
+containers that keep versions a ``413``, because those turn a 507 into another
+error.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from swift_dss.strategy.admission import (
     Answer, Verdict, decide, of_quorum)
 
 _STATUS = {Answer.RETRY: 503, Answer.FULL: 507}
+#: They make another error of it: s3api a 500, object versioning a 503, after
+#: which clients try again.
+_HIDE_507 = ('S3', 'OV')
 
 
 class Refused(HTTPException):
@@ -138,7 +142,7 @@ class Admission:
     def _refusal(self, env: Env, class_name: str,
                  verdict: Verdict) -> Refused:
         status = _STATUS[verdict.answer]
-        if status == 507 and env.get('swift.source') == 'S3':
+        if status == 507 and env.get('swift.source') in _HIDE_507:
             status = 413
         headers = {}
         if verdict.answer is Answer.RETRY:

@@ -32,9 +32,10 @@ _KEY = 'swift_dss.retry_after'
 def tell(env: Env, seconds: str) -> None:
     """Note for the filter on the left when the client may come again.
 
-    ``env`` may be a copy of the one it saw: the list is the same.
+    ``env`` may be another than the one it saw, of the same request: Swift
+    hands its infocache on.
     """
-    notes: List[str] = env.get(_KEY, [])
+    notes: List[str] = env.get('swift.infocache', {}).get(_KEY, [])
     notes.append(seconds)
 
 
@@ -47,7 +48,7 @@ class RetryAfter:
 
     def __call__(self, env: Env, start_response: Start) -> Body:
         notes: List[str] = []
-        env[_KEY] = notes
+        env.setdefault('swift.infocache', {})[_KEY] = notes
 
         def start(status: str, headers: Any, exc_info: Any = None) -> Any:
             if notes and status.startswith('503') and not any(

@@ -11,9 +11,10 @@ from swift_dss.core.errors import BadClassInput
 from swift_dss.core.limits import DEFAULT_MAX_SPANS
 from swift_dss.core.rules import RequestFacts
 from swift_dss.core.spans import Span
+from swift_dss.proxy.bodies import versioned
 from swift_dss.proxy.settings import State
 from swift_dss.proxy.target import Target
-from swift_dss.proxy.trusted import COPIERS, Carried, env_key
+from swift_dss.proxy.trusted import Carried, env_key
 from swift_dss.proxy.wsgi import Env
 from swift_dss.wire import names
 from swift_dss.wire.headers import (
@@ -123,14 +124,18 @@ def consume(env: Env) -> None:
 
 
 def wants_file_form(env: Env) -> bool:
-    """``X-DSS-Object-File: True``; a copier's requests never want it.
+    """``X-DSS-Object-File: True``.
 
     :raises BadClassInput: the header is neither True nor False
     """
     text = env.get(_OBJECT_FILE)
     return text is not None and \
-        parse_flag(names.OBJECT_FILE, wsgi_to_str(text)) and \
-        env.get('swift.source') not in COPIERS
+        parse_flag(names.OBJECT_FILE, wsgi_to_str(text))
+
+
+def without_file_form(env: Env) -> None:
+    """Take the wish for it off the requests of a copy, which has none."""
+    env.pop(_OBJECT_FILE, None)
 
 
 def is_manifest_put(env: Env) -> bool:
@@ -152,13 +157,15 @@ def check_manifest(asked: Asked) -> None:
 
 
 def body_size(env: Env) -> Optional[int]:
-    """Bytes of the request's body; None for a chunked upload."""
+    """Bytes of the request's body; None for a chunked upload, and where
+    object versioning does not say it."""
     try:
         length: Optional[int] = Request(env).message_length()
-        return length
     except (ValueError, AttributeError):
         # Swift itself refuses unreadable values, with its own words.
         return None
+    # Swift's proxy reads such a body to its end, too.
+    return None if length == 0 and versioned.is_upload(env) else length
 
 
 def facts(env: Env, target: Target, state: State, size: Optional[int],

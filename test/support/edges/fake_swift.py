@@ -75,7 +75,8 @@ class FakeSwift:
         except ChunkReadError:
             return Response(status=499, request=request)
         body = b''.join(chunks)
-        if request.content_length not in (None, len(body)):
+        # With 0 there may be a body all the same: object versioning's.
+        if request.content_length not in (None, 0, len(body)):
             return Response(status=499, request=request)
         etag = hashlib.md5(body).hexdigest()
         if request.headers.get('Etag', etag) != etag:

@@ -35,6 +35,8 @@ CALLED_BY = {
         'partition_times handoffs_remaining reconstruction_count '
         'suffix_count suffix_sync _df_router recalculate do_listdir '
         '_get_hashes _get_suffixes_to_sync _get_response full_path',
+    "Swift's object versioning, which counts an upload's bytes":
+        'bytes_read',
     "Swift's memcache client, whose arguments have names":
         'server_key',
     "Swift's ring, as its servers reload it":

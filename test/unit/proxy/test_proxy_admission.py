@@ -9,6 +9,7 @@ import types
 import pytest
 from swift.common import constraints
 from swift.common.swob import Request, Response
+from swift.common.wsgi import make_pre_authed_env
 
 from swift_dss.core.classes import ClassSpec, ClassTable
 from swift_dss.core.pressure import Backlog, Pressure
@@ -128,13 +129,14 @@ def test_a_full_budget_is_503_with_the_time_it_takes(servers):
     assert servers.put(9) == 201, 'the top class has a reserve'
 
 
-def test_what_can_never_fit_is_507_and_413_to_s3(servers):
+@pytest.mark.parametrize('source', ['S3', 'OV'])
+def test_what_can_never_fit_is_507_and_413_to_s3(servers, source):
     with pytest.raises(Refused) as caught:
         servers.put(size=5000)
     assert caught.value.status_int == 507
     with pytest.raises(Refused) as caught:
         servers.put(size=5000, env=dict(
-            Request.blank('/v1/a/c/o').environ, **{'swift.source': 'S3'}))
+            Request.blank('/v1/a/c/o').environ, **{'swift.source': source}))
     assert caught.value.status_int == 413
 
 
@@ -293,23 +295,27 @@ def test_without_rings_or_with_admission_off_everything_comes_in():
         pass
 
 
-def s3api_like(app):
+def s3api_like(app, subrequest=dict):
     """What s3api makes of a refusal: its own 503, from a copied
     environment."""
     def call(env, start):
-        Request(dict(env)).get_response(app)
+        Request(subrequest(env)).get_response(app)
         return Response(status=503, body='<Error/>')(env, start)
     return call
 
 
-def test_s3_clients_get_retry_after_too():
+@pytest.mark.parametrize('subrequest', [
+    dict,
+    # Of object versioning, which makes a 503 of its own, too.
+    lambda env: make_pre_authed_env(env, swift_source='OV')])
+def test_s3_clients_get_retry_after_too(subrequest):
     def below(env, start):
         tell(env, '42')
         return Response(status=503, headers={'Retry-After': '42'})(
             env, start)
 
     answer = Request.blank('/b/o').get_response(
-        RetryAfter(s3api_like(below)))
+        RetryAfter(s3api_like(below, subrequest)))
     assert answer.headers['Retry-After'] == '42'
 
 
