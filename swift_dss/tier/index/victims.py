@@ -13,6 +13,10 @@ from swift_dss.tier.index.places import SPANS_OF
 from swift_dss.tier.index.rows import Candidate
 
 _EVICTABLE = 'movable = 1 AND ssd > dirty AND '
+#: Bytes that S3 has, of versions that have nothing on the HDD: a record that
+#: names an HDD which is away cannot be changed.
+_OFF_HDD = (' AND remote > 0 AND NOT EXISTS (SELECT 1 FROM span o WHERE '
+            'o.version_id = s.version_id AND o.hdd > 0)')
 
 
 class _Undo(Exception):
@@ -90,23 +94,30 @@ class Victims:
         return not left
 
     def least_recent(self, device: str, class_ids: Iterable[int],
-                     limit: int) -> List[Candidate]:
+                     limit: int, off_hdd: bool = False) -> List[Candidate]:
         """Evictable bytes of these classes but cold copies, least recently
-        used first."""
+        used first.
+
+        :param off_hdd: only those that may leave without the HDD. Looks at
+            every row before them
+        """
         return self._merge(device, class_ids, limit, 'ssd - dirty',
-                           _EVICTABLE + 'warmth != 1', 'read_at')
+                           _EVICTABLE + 'warmth != 1'
+                           + off_hdd * _OFF_HDD, 'read_at')
 
     def cold(self, device: str, class_ids: Iterable[int], limit: int,
-             dirty: bool = False) -> List[Candidate]:
-        """The same of cold copies.
+             off_hdd: bool = False) -> List[Candidate]:
+        """The same of cold copies."""
+        return self._merge(device, class_ids, limit, 'ssd - dirty',
+                           _EVICTABLE + 'warmth = 1' + off_hdd * _OFF_HDD,
+                           'read_at')
 
-        :param dirty: those that could leave if they were clean
-        """
-        return self._merge(
-            device, class_ids, limit, *(
-                'dirty', 'movable = 1 AND dirty > 0 AND warmth = 1')
-            if dirty else ('ssd - dirty', _EVICTABLE + 'warmth = 1'),
-            'read_at')
+    def cold_dirty(self, device: str, class_ids: Iterable[int],
+                   limit: int) -> List[Candidate]:
+        """Bytes of cold copies that could leave if they were clean."""
+        return self._merge(device, class_ids, limit, 'dirty',
+                           'movable = 1 AND dirty > 0 AND warmth = 1',
+                           'read_at')
 
     def least_recent_spare(self, device: str, class_ids: Iterable[int],
                            limit: int) -> List[Candidate]:
@@ -117,12 +128,17 @@ class Victims:
             'spare > 0 AND (v.pinned = 0 OR s.ssd = s.total)', 'read_at')
 
     def least_recent_remote(self, device: str, class_ids: Iterable[int],
-                            limit: int) -> List[Candidate]:
-        """Movable versions with local bytes whose copy in S3 is verified."""
+                            limit: int, off_hdd: bool = False
+                            ) -> List[Candidate]:
+        """Movable versions with local bytes whose copy in S3 is verified.
+
+        :param off_hdd: as in :meth:`least_recent`
+        """
+        in_s3 = _OFF_HDD if off_hdd else ' AND remote > 0'
         candidates = [candidate for warmth in ('warmth = 1', 'warmth != 1')
                       for candidate in self._merge(
-                     device, class_ids, limit, 'ssd',
-                     _EVICTABLE + warmth + ' AND remote > 0', 'read_at')]
+                          device, class_ids, limit, 'ssd',
+                          _EVICTABLE + warmth + in_s3, 'read_at')]
         return candidates[:limit]
 
     def oldest_dirty(self, device: str, class_ids: Iterable[int],

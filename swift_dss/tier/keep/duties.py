@@ -168,8 +168,8 @@ class Duties:
                                  for part in self.cold().values())
             for class_id in sorted(self.cold(), key=self._rank):
                 missing = self._clean_until(missing, functools.partial(
-                    self._index.victims.cold, self.device.name, [class_id],
-                    dirty=True))
+                    self._index.victims.cold_dirty, self.device.name,
+                    [class_id]))
         return self._carry_out(
             cold_first(self.cold(), self._in_force.table, need), Tier.SSD,
             self._cold_victims, self._demote)
@@ -178,7 +178,7 @@ class Duties:
                       skipped: Set[VersionId]) -> List[Candidate]:
         return self._index.victims.cold(
             self.device.name, self._able(class_ids),
-            _BATCH + len(skipped))
+            _BATCH + len(skipped), self._hdd_is_away)
 
     def _say_room(self, need: int) -> None:
         """Publish how far pressure was relieved, and if S3's silence is the
@@ -266,13 +266,30 @@ class Duties:
     def _victims(self, class_ids: Sequence[int], wanted: int,
                  skipped: Set[VersionId]) -> List[Candidate]:
         able = self._able(class_ids)
+        if not able:
+            return []
+        if self._hdd_is_away:
+            return self._index.victims.least_recent(
+                self.device.name, able, _BATCH + len(skipped), off_hdd=True)
         return self._index.victims.next(
-            self.device.name, able, wanted, _BATCH, skipped) if able else []
+            self.device.name, able, wanted, _BATCH, skipped)
 
     def _able(self, class_ids: Sequence[int]) -> List[int]:
         """Classes whose bytes have somewhere to go now."""
+        if self._hdd_is_away:
+            sums = self.sums()
+            # S3 has to have more of them than the HDD has too.
+            return [class_id for class_id in class_ids
+                    if not self._s3_silent and class_id in sums
+                    and sums[class_id]['remote'] > sums[class_id]['spare']]
         return [class_id for class_id in class_ids
                 if not self._s3_silent or self._to_hdd(class_id)]
+
+    @property
+    def _hdd_is_away(self) -> bool:
+        """True if a copy there lets no byte leave the SSD in this round: a
+        version that has its other copy there alone is not even tried."""
+        return self._book.state.hdd_state == 'unmounted'
 
     def _carry_out(self, asked: Asked, tier: Tier, next_of: NextOf,
                    move: Callable[[Candidate], int]) -> int:
@@ -442,7 +459,7 @@ class Duties:
         if not class_ids:
             return
         candidates = self._index.victims.least_recent_remote(
-            self.device.name, class_ids, _BATCH)
+            self.device.name, class_ids, _BATCH, self._hdd_is_away)
         self._ask_ahead(candidates, Tier.SSD)
         self._each(self._demote, candidates)
         if self._book.state.hdd_state in ('ready', 'full') and \
