@@ -39,7 +39,6 @@ from swift_dss.strategy.classify import (
     auto_class, check_allowed, classify)
 from swift_dss.wire import classmap, names
 
-
 _SYMLINK = env_key(stored.SYMLINK_TARGET)
 _READER = env_key(names.BACKEND_READER)
 
