@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict
+from typing import Any, Callable, Dict, Iterable
 
 from swift_dss.core.errors import DssError, TierUnavailable
 from swift_dss.gateway.mend.scrub_ask import Pass, Rounds
 from swift_dss.gateway.service import Gateway
 from swift_dss.tier import report
+from swift_dss.tier.devices import Device
 from swift_dss.tier.doors.history import History
 from swift_dss.tier.inforce import Source
 from swift_dss.tier.node import Node
@@ -82,8 +83,8 @@ class Upkeep:
             node.keepers.discover()
             self.feed_kernel()
             node.prefetcher.save()
-            for keeper in node.keepers:
-                node.relocator.spill(keeper.device)
+            self._on_each('spill', [keeper.device for keeper in node.keepers],
+                          node.relocator.spill)
             node.ledger.workload.look(
                 time.time(),
                 node.gateway is None or node.gateway.link().drains)
@@ -103,15 +104,12 @@ class Upkeep:
         """Versions that left without an event; slow after a rebalance, which
         takes a million of them."""
         node = self._node
-        for device in node.devices.discover():
-            try:
-                if node.departures.look(device):
-                    node.keepers.kick(device.name)
-            except TierUnavailable:
-                pass  # not mounted: its keeper says so
-            except (DssError, OSError) as err:
-                node.metrics.count('tier.chore_errors')
-                node.metrics.logger.error('departures: %s', err)
+
+        def look(device: Device) -> None:
+            if node.departures.look(device):
+                node.keepers.kick(device.name)
+
+        self._on_each('departures', node.devices.discover(), look)
 
     def start_scrubs(self, gateway: Gateway) -> None:
         """Let both scrubs of S3 go on where those of the last daemon ended."""
@@ -125,6 +123,19 @@ class Upkeep:
             self._node.local.in_s3, self._spans,
             lambda state: index.file.set_state(_ASKED_FOR, '%d %f' % state)),
             Pass(int(at), float(began)))
+
+    def _on_each(self, name: str, devices: Iterable[Device],
+                 chore: Callable[[Device], object]) -> None:
+        """A chore on each device. One that fails holds up no other."""
+        for device in devices:
+            try:
+                chore(device)
+            except TierUnavailable:
+                pass  # not mounted: its keeper says so
+            except (DssError, OSError) as err:
+                self._node.metrics.count('tier.chore_errors')
+                self._node.metrics.logger.error('%s: %s: %s', device.name,
+                                                name, err)
 
     def _spans(self) -> int:
         """About as many as there are versions with a copy in S3."""

@@ -131,8 +131,10 @@ class Relocator:
 
     def spill(self, device: Device) -> int:
         """Above ``spill_at``, send and drop the least recently used versions.
+        Those that the SSD keeps lose their copy on the HDD alone.
 
         :returns: versions whose local bytes went
+        :raises TierUnavailable: SSD or HDD is not mounted
         """
         conf = self._local.in_force.conf
         if not conf.gateway.spill_at or self._gateway is None:
@@ -197,9 +199,11 @@ class Relocator:
 
     def _over(self, device: Device, share: float) -> int:
         """Bytes above that share of SSD and HDD together."""
+        device.require_mounted()
         total = free = 0
         paths = [device.path]
         if device.has_hdd:
+            device.capacity.check()
             paths.append(device.capacity.path)
         for number, path in enumerate(paths):
             stat = os.statvfs(path)
@@ -240,10 +244,11 @@ class Relocator:
                 raise RemoteUnavailable('not in S3 yet', 1)
 
     def _drop_now(self, version: VersionId, partition: str,
-                  class_ids: Sequence[int]) -> None:
+                  class_ids: Sequence[int], off_ssd: bool = True) -> None:
         local = self._local
-        local.demote(version, partition, class_ids, to_hdd=False,
-                     spare_pins=True)
+        if off_ssd:
+            local.demote(version, partition, class_ids, to_hdd=False,
+                         spare_pins=True)
         device = local.devices.get(version.device)
         if device.has_hdd:
             local.drop_capacity(version, partition, class_ids,
@@ -252,10 +257,12 @@ class Relocator:
     def _drop_quietly(self, candidate: Candidate) -> bool:
         version = candidate.version
         row = self._local.index.get(version)
-        if row is None or not row.on_remote or row.pinned:
+        if row is None or not row.on_remote:
             return False
+        class_ids = [candidate.class_id]
         try:
-            self._drop_now(version, row.partition, [candidate.class_id])
+            self._drop_now(version, row.partition, class_ids, off_ssd=all(
+                span.movable for span in row.spans_of(class_ids)))
             return True
         except DssError as err:
             self._metrics.count('tier.spill_errors')

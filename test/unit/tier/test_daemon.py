@@ -365,6 +365,31 @@ def test_a_pin_rule_that_cannot_be_understood_changes_nothing(
         Daemon(Source(running.conf_path), LOGGER)
 
 
+@pytest.mark.parametrize('error, counted', [
+    (TierUnavailable('not mounted'), 0), (OSError(5, 'EIO'), 1)])
+def test_a_device_that_cannot_be_spilled_holds_up_no_other_chore(
+        running, monkeypatch, error, counted):
+    seen = []
+
+    def note(name):
+        # The daemon has a thread that looks, too.
+        if threading.current_thread() is threading.main_thread():
+            seen.append(name)
+            if name == 'sda':
+                raise error
+
+    os.makedirs(os.path.join(running.node.devices, 'sdb'))
+    errors = running.parts.metrics.snapshot()['tier.chore_errors']
+    monkeypatch.setattr(running.parts.relocator, 'spill',
+                        lambda device: note(device.name))
+    monkeypatch.setattr(running.daemon.upkeep, 'publish',
+                        lambda: note('published'))
+    running.daemon.upkeep.look()
+    assert seen == ['sda', 'sdb', 'published']
+    assert running.parts.metrics.snapshot()[
+        'tier.chore_errors'] == errors + counted
+
+
 def test_a_reload_that_pins_a_class_takes_it_from_the_candidates(running):
     running.put(1, 9)
     running.settle()
