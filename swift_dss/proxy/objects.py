@@ -131,7 +131,7 @@ class Objects:
     def _notice(self, request: ProxyRequest,
                 headers: HeaderKeyDict) -> None:
         if request.source == 'SLO':
-            self._segments.notice(request.env, request.target, headers)
+            self._large.notice(request, headers)
         else:
             self._services.uploads.notice(request.env, request.target,
                                           stored.effective_map(headers))

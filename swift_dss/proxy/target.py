@@ -13,6 +13,8 @@ from typing import NamedTuple, Optional
 
 from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import str_to_wsgi, wsgi_to_str
+
+from swift_dss.proxy.bodies import versioned
 from swift_dss.proxy.wsgi import Env
 
 
@@ -76,12 +78,17 @@ class Target(NamedTuple):
         parts and the final manifest are PUT without it.
         """
         source = env.get('swift.source')
+        upload_id = env.get(_UPLOAD_ID_HEADER)
+        if upload_id and versioned.is_upload(env):
+            return Target(
+                self.account, self.user_container(None) + SEGMENTS_SUFFIX,
+                '%s/%s' % (str_to_wsgi(self.user_names(None).obj),
+                           upload_id))
         if source not in _S3_SOURCES:
             return None
         if self.container.endswith(SEGMENTS_SUFFIX):
             match = _PART.match(self.obj)
             return match and self._replace(obj=match.group('marker'))
-        upload_id = env.get(_UPLOAD_ID_HEADER)
         if source != 'S3' or not upload_id:
             return None
         return Target(self.account, self.container + SEGMENTS_SUFFIX,

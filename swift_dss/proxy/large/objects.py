@@ -17,7 +17,8 @@ from swift_dss.core.errors import BadClassInput
 from swift_dss.core.limits import MAX_MANIFEST_BYTES
 from swift_dss.core.spans import UNCLASSIFIED_MAP, ClassMap
 from swift_dss.proxy import reclassify
-from swift_dss.proxy.bodies import stored
+from swift_dss.proxy.bodies import stored, versioned
+from swift_dss.proxy.large import asker
 from swift_dss.proxy.large.reading import Reader, Whole, read
 from swift_dss.proxy.large.records import (
     LEASE_SECONDS, Record, Records)
@@ -70,6 +71,7 @@ class LargeObjects:
                  most_at_once: int) -> None:
         self._app = app
         self._services = services
+        self._segments = segments
         self._most_at_once = most_at_once
         self._reader = Reader(app)
         self._spreader = Spreader(app, segments, services.count)
@@ -77,27 +79,37 @@ class LargeObjects:
         self._worker = Worker(app, services, self._records, self._reader,
                               self._spreader)
 
+    def notice(self, request: ProxyRequest,
+               headers: Mapping[str, str]) -> None:
+        """Swift's SLO, about to PUT a manifest, got this answer to a HEAD of
+        a segment."""
+        asker.notice(request.env)
+        self._segments.notice(request.env, request.target, headers)
+
     def put(self, request: ProxyRequest, class_map: ClassMap,
             is_named: bool) -> ClassMap:
         """A manifest is about to be stored; auth has been asked.
 
         :param is_named: the request names the classes; others give way
             where they cannot be given
-        :returns: the classes that its bytes have
+        :returns: the classes that its bytes have; those that it was to have
+            where its client's rights are not known
         :raises BadClassInput: ranges do not fit it
         :raises HTTPException: the segments cannot get the classes
         """
-        if request.source in _MOVERS:
+        if request.source in _MOVERS and not versioned.is_upload(
+                request.env):
             return class_map
         is_given = is_named or class_map != UNCLASSIFIED_MAP
-        if not is_given and _DLO in request.env:
+        client = asker.as_client(request.env)
+        if client is None or not is_given and _DLO in request.env:
             return class_map
         try:
             whole = self._of_put(request)
             if not is_given:
                 return shown(whole, self._spreader.seen(request.env, whole),
                              class_map, self._services.count)
-            self._check(request, whole, class_map)
+            self._check(request, client, whole, class_map)
             return self._spread(request, whole, class_map,
                                 Timestamp.now().internal)
         except BadClassInput:
@@ -154,7 +166,7 @@ class LargeObjects:
         """
         env, target = request.env, request.target
         try:
-            self._check(request, whole, class_map)
+            self._check(request, env, whole, class_map)
             record = Record(
                 target, class_map, decided.at or Timestamp.now().internal,
                 decided.beside)
@@ -235,15 +247,16 @@ class LargeObjects:
             request.state.table, done)
         return shown(whole, maps, class_map, self._services.count)
 
-    def _check(self, request: ProxyRequest, whole: Whole,
+    def _check(self, request: ProxyRequest, client: Env, whole: Whole,
                class_map: ClassMap) -> None:
         """The map fits, and the client may.
 
+        :param client: the environment that has its rights
         :raises BadClassInput, _Refused: it does not, or the client may not
         """
         reclassify.check_size(class_map, whole.size)
         classmap.to_headers(names.SYSMETA_MAP, class_map)
-        refusal = self._spreader.refusal(request.env, request.target, whole)
+        refusal = self._spreader.refusal(client, request.target, whole)
         if refusal is not None:
             raise _Refused(refusal)
 

@@ -14,6 +14,7 @@ from swift_dss.core.limits import LARGE_CONCURRENCY
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import waiting
 from swift_dss.proxy import authorize
+from swift_dss.proxy.bodies import versioned
 from swift_dss.proxy.large.reading import Whole
 from swift_dss.proxy.large.segments import (
     Change, Segment, Segments, after, target_of)
@@ -82,10 +83,13 @@ class Spreader:
 
         Whoever may write the manifest's container was asked for before.
         """
-        known: Set[str] = {target.container}
-        if env.get('swift.source') == 'S3':
+        home = target.container
+        if versioned.is_upload(env):
+            home = target.user_container(None)
+        known: Set[str] = {home}
+        if env.get('swift.source') == 'S3' or target.upload_marker(env):
             # Parts of an upload, that s3api wrote for the same client.
-            known.add(target.container + SEGMENTS_SUFFIX)
+            known.add(home + SEGMENTS_SUFFIX)
         for use in whole.uses:
             segment = target_of(env, use.path) if use.path else target
             if segment.container in known:
