@@ -35,8 +35,7 @@ from swift_dss.proxy.services import Services
 from swift_dss.proxy.trusted import COPIERS, Carried, env_key, set_headers
 from swift_dss.proxy.work.rows import Unreachable
 from swift_dss.proxy.wsgi import App, Body, Start
-from swift_dss.strategy.classify import (
-    auto_class, check_allowed, classify)
+from swift_dss.strategy.classify import auto_class, check_allowed, classify
 from swift_dss.wire import classmap, names
 
 _SYMLINK = env_key(stored.SYMLINK_TARGET)
@@ -147,6 +146,7 @@ class Objects:
         incoming.consume(env)
         reclassify.check_form(asked.file_form, by_body and asked.anything)
         self._authorize(request)
+        self._large.may_return(env)
         if names.ENV_RESTORE_DAYS in env:
             return self.lifecycles.restores.begin(
                 request, env[names.ENV_RESTORE_DAYS])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import (
     Any, Callable, Dict, List, Mapping, NamedTuple, Optional)
 
-from swift.common.swob import WsgiBytesIO
+from swift.common.swob import HTTPForbidden, Request, WsgiBytesIO
 from swift.common.utils import Timestamp
 
 from swift_dss.core.errors import BadClassInput
@@ -85,6 +85,12 @@ class LargeObjects:
         a segment."""
         asker.notice(request.env)
         self._segments.notice(request.env, request.target, headers)
+
+    @staticmethod
+    def may_return(env: Env) -> None:
+        """Auth lets this POST of a client pass, which object versioning may
+        send again."""
+        asker.notice(env)
 
     def put(self, request: ProxyRequest, class_map: ClassMap,
             is_named: bool) -> ClassMap:
@@ -166,7 +172,7 @@ class LargeObjects:
         """
         env, target = request.env, request.target
         try:
-            self._check(request, env, whole, class_map)
+            self._check(request, asker.as_client(env), whole, class_map)
             record = Record(
                 target, class_map, decided.at or Timestamp.now().internal,
                 decided.beside)
@@ -247,15 +253,18 @@ class LargeObjects:
             request.state.table, done)
         return shown(whole, maps, class_map, self._services.count)
 
-    def _check(self, request: ProxyRequest, client: Env, whole: Whole,
-               class_map: ClassMap) -> None:
+    def _check(self, request: ProxyRequest, client: Optional[Env],
+               whole: Whole, class_map: ClassMap) -> None:
         """The map fits, and the client may.
 
-        :param client: the environment that has its rights
+        :param client: the environment that has its rights; None if those
+            are not known
         :raises BadClassInput, _Refused: it does not, or the client may not
         """
         reclassify.check_size(class_map, whole.size)
         classmap.to_headers(names.SYSMETA_MAP, class_map)
+        if client is None:
+            raise _Refused(HTTPForbidden(request=Request(request.env)))
         refusal = self._spreader.refusal(client, request.target, whole)
         if refusal is not None:
             raise _Refused(refusal)

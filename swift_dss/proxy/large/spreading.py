@@ -14,7 +14,6 @@ from swift_dss.core.limits import LARGE_CONCURRENCY
 from swift_dss.core.spans import ClassMap
 from swift_dss.io import waiting
 from swift_dss.proxy import authorize
-from swift_dss.proxy.bodies import versioned
 from swift_dss.proxy.large.reading import Whole
 from swift_dss.proxy.large.segments import (
     Change, Segment, Segments, after, target_of)
@@ -83,9 +82,7 @@ class Spreader:
 
         Whoever may write the manifest's container was asked for before.
         """
-        home = target.container
-        if versioned.is_upload(env):
-            home = target.user_container(None)
+        home = target.user_container(None)
         known: Set[str] = {home}
         if env.get('swift.source') == 'S3' or target.upload_marker(env):
             # Parts of an upload, that s3api wrote for the same client.

@@ -11,7 +11,7 @@ import pytest
 from support.edges.fake_swift import FakeSwift
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.middleware import slo
-from swift.common.swob import HTTPForbidden
+from swift.common.swob import HTTPForbidden, Response
 from test_manifests import map_of
 from test_versioned_uploads import KEEPS, PLAIN, ask, versions
 from test_versioned_uploads import filters as filters
@@ -123,3 +123,56 @@ def test_a_version_that_moves_leaves_its_segments_alone(
                 if method == 'POST' or path in (A, B)]
     assert [shown or UNCLASSIFIED_MAP for _, shown in versions(swift)] == [
         ClassMap.uniform(25), UNCLASSIFIED_MAP]
+
+
+class Linking(FakeSwift):
+    """Which answers a POST to a link as Swift does."""
+
+    def _post(self, request: Any) -> Any:
+        link = self.objects[request.path_info][1].get(
+            'X-Object-Sysmeta-Symlink-Target')
+        if link is None:
+            return super()._post(request)
+        request.environ['swift.leave_relative_location'] = True
+        return Response(status=307, request=request, headers=dict(
+            self.objects[request.path_info][1],
+            Location='/v1/a/' + link))
+
+
+@pytest.mark.parametrize('source', [None, 'S3'])
+@pytest.mark.parametrize('forbidden, status', [
+    ('s', 403), ('other', 202), ('v', 403)])
+def test_a_post_has_its_clients_rights(
+        large: Any, swift: FakeSwift, source: Any, forbidden: str,
+        status: int) -> None:
+    swift.__class__ = Linking
+    put(large, KEEPS, {}, A)
+    env = dict(refuses(forbidden), **(
+        {'swift.source': source} if source else {}))
+    assert ask(large, 'POST', KEEPS, GOLD, **env).status_int == status
+    given = ClassMap.uniform(25) if status == 202 else None
+    assert map_of(swift, A) == given
+    assert (versions(swift)[0][1], map_of(swift, A)) == (None, given)
+
+
+def test_a_post_through_s3_may_reach_the_parts(large: Any,
+                                               swift: FakeSwift) -> None:
+    """Which s3api wrote for whoever may write the bucket."""
+    swift.__class__ = Linking
+    part = '/v1/a/v+segments/o/' + 'u' * 48 + '/1'
+    segment(swift, part)
+    put(large, KEEPS, {}, part)
+    for source, status in (('S3', 202), ('other', 403)):
+        assert ask(large, 'POST', KEEPS, GOLD, **dict(
+            refuses('v+segments'), **{'swift.source': source}
+            )).status_int == status
+        assert (map_of(swift, part) is not None) == (status == 202)
+        del swift.objects[part]
+        segment(swift, part)
+
+
+def test_a_post_of_nobody_known_is_refused(large: Any,
+                                           swift: FakeSwift) -> None:
+    put(large, PLAIN, {})
+    answer = ask(large, 'POST', PLAIN, GOLD, **{'swift.source': 'OV'})
+    assert answer.status_int == 403 and map_of(swift, A) is None
