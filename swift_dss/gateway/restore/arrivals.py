@@ -92,7 +92,7 @@ class Arrivals:
         assert own.residency is not None
         entry = self._bundles.entry(
             version, own.residency.content_length, own.etag, bundle)
-        head = None if entry is None else self._client.head(bundle)
+        head = None if entry is None else self._bundles.head(bundle)
         if entry is None or head is None:
             return False
         seal = head.metadata.get(SEAL_META, '')
